@@ -1,0 +1,1 @@
+//! Builds the root and the namespaces of a sandbox.

@@ -1,0 +1,1 @@
+//! The spawner: one process per node that mounts layers and creates sandboxes.
