@@ -1,5 +1,4 @@
-import { existsSync, globSync } from "node:fs";
-import { join } from "node:path";
+import { globSync } from "node:fs";
 import { repositoryRoot } from "./repository.ts";
 
 /** One step of the gate. Steps do not depend on one another. */
@@ -30,22 +29,18 @@ export const unitTestFiles = (): string[] =>
     exclude: (path) => path === "node_modules",
   }).toSorted();
 
-const rustSteps: readonly CheckStep[] = [
-  { name: "rust format", argv: cargo("fmt", "--check"), static: true },
-  {
-    name: "rust lint",
-    argv: cargo("clippy", "--all-targets", "--locked", "--", "-D", "warnings"),
-    static: true,
-  },
-];
-
 /** The gate in the order in which it runs: cheapest first. */
 export const checkSteps: readonly CheckStep[] = [
   { name: "format", argv: ["biome", "ci", "."], seen: /Checked (\d+) files?/, static: true },
   { name: "lint", argv: ["oxlint", "--deny-warnings"], seen: /on (\d+) files?/, static: true },
   { name: "types", argv: ["tsc", "--noEmit", "-p", "tsconfig.json"], static: true },
   { name: "dead code", argv: ["knip", "--strict"], static: true },
-  ...(existsSync(join(repositoryRoot, "native/chronus/Cargo.toml")) ? rustSteps : []),
+  { name: "rust format", argv: cargo("fmt", "--check"), static: true },
+  {
+    name: "rust lint",
+    argv: cargo("clippy", "--all-targets", "--locked", "--", "-D", "warnings"),
+    static: true,
+  },
   {
     name: "unit tests",
     argv: [process.execPath, "--test", "--test-reporter=spec", ...unitTestFiles()],
