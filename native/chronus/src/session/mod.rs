@@ -3,8 +3,19 @@
 //! The order matters: the bounding set and the filter need the capabilities that `setns(U)` gives and that
 //! taking an ordinary user's ids removes. [`enter`] does all of it in the right order.
 
+mod assembler;
+mod calls;
+mod capabilities;
+mod filter;
+
 use std::io;
 use std::os::fd::BorrowedFd;
+
+use rustix::thread::{Gid, Uid};
+use rustix::thread::{
+    LinkNameSpaceType, move_into_link_name_space, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
 
 /// Ids inside the sandbox, each below 65,536.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +24,11 @@ pub struct Credentials {
     pub gid: u32,
     /// Supplementary groups.
     pub groups: Vec<u32>,
+}
+
+/// Compiles the filter once, so that processes forked later inherit it ready to load.
+pub fn prepare() {
+    filter::program();
 }
 
 /// Joins U, confines the caller and takes the ids: all that a session child does before its `exec`.
@@ -28,20 +44,33 @@ pub fn enter(
 
 /// Joins U by `setns`: the caller (single-threaded) then has all capabilities in U and none on the host.
 pub fn join_user_namespace(user_namespace: BorrowedFd<'_>) -> io::Result<()> {
-    let _ = user_namespace;
-    Err(io::Error::from(io::ErrorKind::Unsupported))
+    move_into_link_name_space(user_namespace, Some(LinkNameSpaceType::User))?;
+    Ok(())
 }
 
 /// Drops the bounding set to what root inside may have and loads the system call filter.
 ///
 /// Called after `setns(U)` and BEFORE `setgroups`, `setgid` and `setuid`: an ordinary user may do neither.
+/// Capabilities beyond the bounding set are still held until the next `exec`.
 pub fn confine(no_new_privs: bool) -> io::Result<()> {
-    let _ = no_new_privs;
-    Err(io::Error::from(io::ErrorKind::Unsupported))
+    capabilities::bound()?;
+    if no_new_privs {
+        set_no_new_privs(true)?;
+    }
+    filter::load()
 }
 
 /// Takes the ids for good: `setgroups`, `setresgid`, `setresuid`.
 pub fn take_ids(credentials: &Credentials) -> io::Result<()> {
-    let _ = credentials;
-    Err(io::Error::from(io::ErrorKind::Unsupported))
+    let groups: Vec<Gid> = credentials
+        .groups
+        .iter()
+        .map(|&group| Gid::from_raw(group))
+        .collect();
+    let gid = Gid::from_raw(credentials.gid);
+    let uid = Uid::from_raw(credentials.uid);
+    set_thread_groups(&groups)?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    Ok(())
 }
