@@ -1,0 +1,3 @@
+"use strict";
+
+module.exports = { ...require("./version"), ...require("./range") };
