@@ -19,8 +19,8 @@ export const packageTable: ImportTable = {
   edge: ["kit", "contracts"],
   worker: ["kit", "sdk", "contracts"],
   testkit: ["contracts", "kit", "sdk", "cli", "control", "edge", "worker", "tools"],
-  tests: ["testkit", "sdk", "contracts", "tools"],
-  "tests/host": ["testkit", "sdk", "contracts", "edge", "kit", "tools"],
+  tests: ["testkit", "sdk", "contracts", "cli", "tools"],
+  "tests/host": ["testkit", "sdk", "contracts", "cli", "edge", "kit", "tools"],
   bench: ["testkit", "sdk", "contracts"],
   tools: ["contracts", "tests"],
 };
