@@ -4,6 +4,8 @@ import { parseArgs } from "node:util";
 import { type CheckStep, checkSteps, type StepReport } from "./check-steps.ts";
 import { repositoryRoot } from "./repository.ts";
 
+const outputLinesMax = 150;
+
 const secondsOf = (startMs: number): string => `${((performance.now() - startMs) / 1000).toFixed(1)} s`;
 
 function runStep(step: CheckStep): StepReport {
@@ -16,6 +18,13 @@ function runStep(step: CheckStep): StepReport {
   });
   if (child.error) return { exitCode: 127, output: child.error.message };
   return { exitCode: child.status ?? 128, output: `${child.stdout}${child.stderr}` };
+}
+
+/** The end of a step's output: the summary of every tool stands there. */
+function lastLines(output: string): string {
+  const lines = output.trimEnd().split("\n");
+  const omitted = lines.length - outputLinesMax;
+  return omitted > 0 ? [`… ${omitted} lines before`, ...lines.slice(omitted)].join("\n") : lines.join("\n");
 }
 
 /** Why the step failed, or undefined when it passed: a bad exit code, or no sign that it looked at anything. */
@@ -38,7 +47,7 @@ function main(): number {
     console.log(`${failure === undefined ? "pass" : "FAIL"}  ${step.name.padEnd(14)} ${secondsOf(startMs)}`);
     if (failure === undefined) continue;
     failed.push(`${step.name} (${failure})`);
-    console.log(report.output.trimEnd().replaceAll(/^/gm, "      "));
+    console.log(lastLines(report.output).replaceAll(/^/gm, "      "));
   }
   const verdict = failed.length === 0 ? "all passed" : `failed: ${failed.join(", ")}`;
   console.log(`check: ${steps.length} steps in ${secondsOf(allStartMs)}, ${verdict}`);

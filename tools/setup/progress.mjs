@@ -9,6 +9,7 @@ export const root = join(import.meta.dirname, "../..");
 /** Absolute path of the log with the full output of every command of the set-up. */
 const setupLog = join(root, ".dsec/setup.log");
 
+const endingSignals = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]);
 const quietMs = 2000;
 const lineEveryMs = 10_000;
 
@@ -46,6 +47,7 @@ export async function runStep(title, argv, env = process.env) {
 }
 
 /**
+ * A signal that ends the set-up ends the command first: no package manager is left running.
  * @param {readonly string[]} argv
  * @param {NodeJS.ProcessEnv} env
  * @param {number} log descriptor that takes both outputs
@@ -53,10 +55,16 @@ export async function runStep(title, argv, env = process.env) {
  */
 function runToLog(argv, env, log) {
   const [program = "", ...args] = argv;
-  return new Promise((resolve) => {
-    const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", log, log] });
+  const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", log, log] });
+  const passOn = (/** @type {NodeJS.Signals} */ signal) => void child.kill(signal);
+  for (const signal of endingSignals) process.on(signal, passOn);
+  /** @type {Promise<string>} */
+  const ended = new Promise((resolve) => {
     child.on("error", (error) => resolve(error.message));
     child.on("exit", (code, signal) => resolve(signal === null ? `exit code ${code}` : `ended by ${signal}`));
+  });
+  return ended.finally(() => {
+    for (const signal of endingSignals) process.off(signal, passOn);
   });
 }
 
