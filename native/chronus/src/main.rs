@@ -1,11 +1,5 @@
 //! chronus: the only native program of the platform. It creates sandboxes (spawner) and runs inside them (init).
 
-mod context;
-mod init;
-mod sandbox;
-mod session;
-mod spawner;
-
 fn main() {
     println!("chronus {}", env!("CARGO_PKG_VERSION"));
 }
