@@ -1,9 +1,8 @@
 // `npm start -- …`: from a fresh clone to the result of the main job, with no step in between.
-import { spawn } from "node:child_process";
-import { join } from "node:path";
 import { checkHost, describeReport } from "./host-check.mjs";
-import { root, SetupError, say } from "./progress.mjs";
-import { ensureChronus, ensureNodeModules, ensurePackages, pinnedNode } from "./steps.mjs";
+import { becomeDsec } from "./pinned-node.mjs";
+import { SetupError, say } from "./progress.mjs";
+import { ensureChronus, ensureNodeModules, ensurePackages } from "./steps.mjs";
 
 const help = `npm start -- [options]
 
@@ -29,30 +28,6 @@ function isHostUsable() {
   return isUsable;
 }
 
-/**
- * Becomes the job where this Node.js can, else starts it and passes signals on.
- * @param {readonly string[]} args
- */
-function runJob(args) {
-  const argv = [join(root, "packages/cli/src/main.ts"), "job", ...args];
-  const execve = /** @type {{ execve?: (file: string, argv: string[], env: NodeJS.ProcessEnv) => never }} */ (
-    process
-  ).execve;
-  if (execve !== undefined) return execve.call(process, pinnedNode, [pinnedNode, ...argv], process.env);
-  const child = spawn(pinnedNode, argv, { stdio: "inherit" });
-  for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
-    process.on(signal, () => {
-      // A terminal sends Ctrl-C to the whole group, the job included.
-      if (signal !== "SIGINT" || process.stdin.isTTY !== true) child.kill(signal);
-    });
-  }
-  child.on("exit", (code, signal) => {
-    if (signal === null) process.exit(code ?? 1);
-    for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.removeAllListeners(name);
-    process.kill(process.pid, signal);
-  });
-}
-
 async function main() {
   const args = process.argv.slice(2);
   if (args.includes("--help") || args.includes("-h")) return void process.stdout.write(help);
@@ -60,7 +35,7 @@ async function main() {
   await ensurePackages();
   await ensureNodeModules();
   await ensureChronus();
-  runJob(args);
+  becomeDsec(["job", ...args]);
 }
 
 try {

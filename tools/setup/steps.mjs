@@ -3,10 +3,8 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { debianPackages } from "./packages.mjs";
+import { pinnedNode } from "./pinned-node.mjs";
 import { root, runStep, SetupError, say } from "./progress.mjs";
-
-/** The Node.js that the project pins; there once npm packages are installed. */
-export const pinnedNode = join(root, "node_modules/node/bin/node");
 
 const chronusDir = join(root, "native/chronus");
 
@@ -14,7 +12,7 @@ const chronusDir = join(root, "native/chronus");
 const chronusBinary = join(chronusDir, "target/release/chronus");
 
 /** @returns {import("./packages.mjs").DebianPackage[]} those that dpkg does not call installed */
-function missingPackages() {
+export function missingPackages() {
   const names = debianPackages.map(({ name }) => name);
   const query = spawnSync("dpkg-query", ["-W", "-f", "${Package} ${db:Status-Status}\n", ...names], {
     encoding: "utf8",

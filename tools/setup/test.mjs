@@ -1,11 +1,12 @@
 // `npm test [-- PATH…]`: sets up what is missing, then runs every test that this host can run and lists the others
 // with the reason. With paths, runs only test files under them.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { checkHost, describeReport } from "./host-check.mjs";
+import { pinnedNode } from "./pinned-node.mjs";
 import { root, SetupError, say } from "./progress.mjs";
-import { ensureChronus, ensureNodeModules, ensurePackages, pinnedNode } from "./steps.mjs";
+import { ensureChronus, ensureNodeModules, ensurePackages } from "./steps.mjs";
 import { testGroups } from "./test-groups.mjs";
 
 const tapFile = join(root, ".dsec/tests.tap");
@@ -64,32 +65,51 @@ function closingLines() {
     .join("\n");
 }
 
-async function main() {
-  const paths = process.argv.slice(2).map((path) => path.replace(/^\.\//, ""));
+/** Why this host cannot run sandboxes; says it. */
+function whyUnfit() {
   const bad = checkHost().filter(({ kind }) => kind === "failed");
   for (const report of bad) say(describeReport(report));
-  const unfit =
-    bad.length === 0 ? undefined : `this host will not do (${bad.map(({ name }) => name).join(", ")})`;
+  return bad.length === 0 ? undefined : `this host will not do (${bad.map(({ name }) => name).join(", ")})`;
+}
+
+/**
+ * The steps that read sources, and chronus's own tests.
+ * @param {boolean} canBuild whether there is a Rust toolchain
+ * @returns {string[]} names of what failed
+ */
+function runChecks(canBuild) {
+  const check = [pinnedNode, "tools/check.ts", "--static", ...(canBuild ? [] : ["--without-rust"])];
+  const failed = run("static checks", check) ? [] : ["static checks"];
+  const cargoTest = ["cargo", "test", "--locked", "--manifest-path", "native/chronus/Cargo.toml"];
+  return !canBuild || run("cargo test", cargoTest) ? failed : [...failed, "cargo test"];
+}
+
+/**
+ * One file at a time: tests that count what the host holds must not see each other's sandboxes.
+ * @param {readonly string[]} files
+ */
+function runTests(files) {
+  if (files.length === 0) throw new SetupError("No test file was found");
+  mkdirSync(dirname(tapFile), { recursive: true });
+  rmSync(tapFile, { force: true });
+  const limits = ["--test-concurrency=1", `--test-timeout=${testTimeoutMs}`];
+  const people = ["--test-reporter=spec", "--test-reporter-destination=stdout"];
+  const programs = ["--test-reporter=tap", `--test-reporter-destination=${tapFile}`];
+  return run("tests", [pinnedNode, "--test", ...limits, ...people, ...programs, ...files]);
+}
+
+async function main() {
+  const paths = process.argv.slice(2).map((path) => path.replace(/^\.\//, ""));
+  const unfit = whyUnfit();
   if (unfit === undefined) await ensurePackages();
   await ensureNodeModules();
-  await ensureChronus();
-  mkdirSync(join(root, ".dsec"), { recursive: true });
+  const canBuild = ["cargo", "cc"].every((program) => spawnSync(program, ["--version"]).status === 0);
+  if (unfit === undefined || canBuild) await ensureChronus();
 
-  /** @type {string[]} */
-  const failed = [];
-  if (paths.length === 0) {
-    if (!run("static checks", [pinnedNode, "tools/check.ts", "--static"])) failed.push("static checks");
-    const cargoTest = ["cargo", "test", "--locked", "--manifest-path", "native/chronus/Cargo.toml"];
-    if (!run("cargo test", cargoTest)) failed.push("cargo test");
-  }
   const { files, notRun } = selectFiles(unfit, paths);
-  if (files.length === 0) throw new SetupError("No test file was found");
-  const reporters = ["spec", "stdout", "tap", tapFile].map((value, index) =>
-    index % 2 === 0 ? `--test-reporter=${value}` : `--test-reporter-destination=${value}`,
-  );
-  // One file at a time: tests that count what the host holds must not see each other's sandboxes.
-  const limits = ["--test-concurrency=1", `--test-timeout=${testTimeoutMs}`];
-  if (!run("tests", [pinnedNode, "--test", ...limits, ...reporters, ...files])) failed.push("tests");
+  if (!canBuild) notRun.push("chronus: no cargo or no C compiler (cc)");
+  const failed = paths.length === 0 ? runChecks(canBuild) : [];
+  if (!runTests(files)) failed.push("tests");
 
   console.log("");
   for (const line of notRun) console.log(`not run  ${line}`);
