@@ -41,7 +41,7 @@ export const causeFaults = {
 
 export type Cause = keyof typeof causeFaults;
 
-export const Cause = Type.Union((Object.keys(causeFaults) as Cause[]).map((cause) => Type.Literal(cause)));
+export const Cause = Type.Unsafe<Cause>(Type.Enum(Object.keys(causeFaults)));
 
 export const Failure = Type.Object(
   {
@@ -53,12 +53,7 @@ export const Failure = Type.Object(
   },
   { additionalProperties: false },
 );
-export interface Failure {
-  readonly fault: Fault;
-  readonly cause: Cause;
-  readonly maskable: boolean;
-  readonly agentCouldCause: boolean;
-}
+export type Failure = Static<typeof Failure>;
 
 /**
  * The failure of a cause. `whileCommandRan`: a lifetime or idle limit that ends a sandbox while one of the agent's

@@ -8,7 +8,7 @@ const strict = { additionalProperties: false } as const;
 /** The one error shape on every wire. */
 export const WireErrorBody = Type.Object(
   {
-    code: Type.Union((errorCodes as ErrorCode[]).map((code) => Type.Literal(code))),
+    code: Type.Unsafe<ErrorCode>(Type.Enum([...errorCodes])),
     message: Type.String(),
     details: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
     retryAfterMs: Type.Optional(Type.Integer({ minimum: 0 })),
