@@ -4,6 +4,7 @@ pub mod connection;
 pub mod context;
 pub mod frame;
 pub mod init;
+pub mod process;
 pub mod protocol;
 pub mod sandbox;
 pub mod session;

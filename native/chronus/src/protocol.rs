@@ -109,7 +109,11 @@ pub enum SpawnerRequest {
     ListLayers {},
     Create(Box<Create>),
     Kill(Kill),
-    Shutdown {},
+    Shutdown {
+        /// Unpins the namespaces too: layers that no sandbox uses are unmounted.
+        #[serde(default)]
+        release: bool,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
