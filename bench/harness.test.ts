@@ -33,8 +33,18 @@ test("measureInterleaved() warms up and then goes A B A B at each level", async 
   const contenders = [contender("a", 10, order), contender("b", 40, order, 0.5)];
   const series = await measureInterleaved(contenders, { levels, rounds: 2, progress: () => {} }, signal);
   assert.deepEqual(order, [
-    ...["a1:2", "b1:1", "a1:10", "b1:5", "a1:10", "b1:5"],
-    ...["a4:4", "b4:4", "a4:20", "b4:10", "a4:20", "b4:10"],
+    "a1:2",
+    "b1:1",
+    "a1:10",
+    "b1:5",
+    "a1:10",
+    "b1:5",
+    "a4:4",
+    "b4:4",
+    "a4:20",
+    "b4:10",
+    "a4:20",
+    "b4:10",
   ]);
   assert.equal(findSeries(series, "a", 1)?.latencyMs.p50, 10);
   assert.equal(findSeries(series, "a", 1)?.latencyMs.count, 20);

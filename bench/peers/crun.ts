@@ -54,7 +54,12 @@ function ociConfiguration(rootDirectory: string, args: readonly string[]): unkno
  * mount namespace without that hierarchy.
  */
 const within = [
-  ...["unshare", "--mount", "--propagation", "private", "bash", "-c"],
+  "unshare",
+  "--mount",
+  "--propagation",
+  "private",
+  "bash",
+  "-c",
   'if mountpoint -q "$0"; then umount "$0"; fi; exec "$@"',
   "/sys/fs/cgroup/unified",
 ] as const;

@@ -17,7 +17,13 @@ const cgroupParent = "dsec-bench-docker";
 /** The daemon has its own process and mount namespaces: whatever it leaves running or mounted ends with it. */
 const within = [
   "unshare",
-  ...["--pid", "--fork", "--kill-child", "--mount", "--propagation", "private", "--mount-proc"],
+  "--pid",
+  "--fork",
+  "--kill-child",
+  "--mount",
+  "--propagation",
+  "private",
+  "--mount-proc",
 ] as const;
 
 /**
@@ -58,10 +64,22 @@ async function startDaemon(
   const configuration = join(folder, "daemon.json");
   await writeFile(configuration, "{}");
   const settings = [
-    ...["--host", `unix://${folder}/docker.sock`, "--pidfile", join(folder, "docker.pid")],
-    ...["--data-root", join(folder, "data"), "--exec-root", join(folder, "exec")],
-    ...["--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"],
-    ...["--cgroup-parent", `/${cgroupParent}`, "--config-file", configuration],
+    "--host",
+    `unix://${folder}/docker.sock`,
+    "--pidfile",
+    join(folder, "docker.pid"),
+    "--data-root",
+    join(folder, "data"),
+    "--exec-root",
+    join(folder, "exec"),
+    "--bridge=none",
+    "--iptables=false",
+    "--ip-forward=false",
+    "--ip-masq=false",
+    "--cgroup-parent",
+    `/${cgroupParent}`,
+    "--config-file",
+    configuration,
   ];
   const child = spawn(within[0], [...within.slice(1), "dockerd", ...settings], {
     env: { ...env },
