@@ -20,7 +20,7 @@ export const packageTable: ImportTable = {
   worker: ["kit", "sdk", "contracts"],
   testkit: ["contracts", "kit", "sdk", "cli", "control", "edge", "worker", "tools"],
   tests: ["testkit", "sdk", "contracts", "cli", "tools"],
-  "tests/host": ["testkit", "sdk", "contracts", "cli", "edge", "kit", "tools"],
+  "tests/host": ["testkit", "sdk", "contracts", "cli", "edge", "kit", "tools", "bench"],
   bench: ["testkit", "sdk", "contracts"],
   tools: ["contracts", "tests"],
 };
