@@ -83,7 +83,7 @@ pub fn build(
         id_count: request.id_count,
         inotify_instances_max: request.inotify_instances_max,
     };
-    let user_namespace =
+    let (user_namespace, helper) =
         user_namespace::make(&ids, proc.as_fd()).step("make the user namespace")?;
     let overlay = make_overlay(request, nursery, &storage, user_namespace.as_fd())?;
     drop(storage);
@@ -101,6 +101,7 @@ pub fn build(
     enter_root(nursery.empty, mounts.overlay.as_fd()).step("enter the root")?;
     furnish(&mounts, request, &settings)?;
     drop(mounts);
+    helper.finish().step("set limits of the user namespace")?;
     start_listening(listener.as_fd())?;
     let context = SandboxContext {
         sandbox_id: request.sandbox_id.clone(),

@@ -21,15 +21,36 @@ pub struct UserNamespace {
     pub inotify_instances_max: u32,
 }
 
+/// The helper, which may still be setting limits of U.
+#[must_use = "U has its limits only once the helper is done"]
+pub struct Helper {
+    pid: Pid,
+}
+
+impl Helper {
+    /// Waits until the helper has done its work and is gone.
+    pub fn finish(self) -> io::Result<()> {
+        let status = waitpid(Some(self.pid), WaitOptions::empty())?;
+        match status.and_then(|(_, status)| status.exit_status()) {
+            Some(0) => Ok(()),
+            Some(error) => Err(io::Error::from_raw_os_error(error)),
+            None => Err(io::Error::other("the helper was killed")),
+        }
+    }
+}
+
 /// Makes U and gives its descriptor. `proc` is a procfs of the caller's own pid namespace.
-pub fn make(settings: &UserNamespace, proc: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+///
+/// U can be used at once for ids; the helper goes on beside the caller, which lets it finish before the
+/// sandbox serves.
+pub fn make(settings: &UserNamespace, proc: BorrowedFd<'_>) -> io::Result<(OwnedFd, Helper)> {
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,
         SocketType::STREAM,
         SocketFlags::CLOEXEC,
         None,
     )?;
-    let helper = match fork()? {
+    let pid = match fork()? {
         Forked::Child => {
             // The other end must be seen to close when the maker dies.
             drop(ours);
@@ -39,17 +60,18 @@ pub fn make(settings: &UserNamespace, proc: BorrowedFd<'_>) -> io::Result<OwnedF
             };
             crate::process::exit_now(code)
         }
-        Forked::Parent(helper) => helper,
+        Forked::Parent(pid) => pid,
     };
     drop(theirs);
-    let made = map(settings, proc, helper, ours.as_fd());
-    drop(ours);
-    let status = waitpid(Some(helper), WaitOptions::empty())?;
-    let code = status.and_then(|(_, status)| status.exit_status());
-    match code {
-        Some(0) => made,
-        Some(error) => Err(io::Error::from_raw_os_error(error)),
-        None => Err(io::Error::other("the helper was killed")),
+    let helper = Helper { pid };
+    match map(settings, proc, pid, ours.as_fd()) {
+        Ok(namespace) => Ok((namespace, helper)),
+        Err(error) => {
+            drop(ours);
+            // What the helper says of its own failure is nearer to the cause.
+            helper.finish()?;
+            Err(error)
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod layers;
 mod operation;
+mod peers;
 mod pins;
 mod processes;
 mod serve;

@@ -2,20 +2,19 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
-use serde::Serialize;
 
 use super::layers::{list_layers, mount_layer, unmount_layer};
 use super::operation::{Caller, Kind, Operation};
+use super::peers::Peers;
 use super::pins::Pins;
 use super::processes::{kill, start_time};
 use super::signals::Signals;
-use crate::connection::{Connection, Incoming, parse};
+use crate::connection::{Incoming, parse};
 use crate::protocol::{
     Create, CreateAnswer, Empty, Event, Failure, Hello, ListLayersAnswer, PROTOCOL_VERSION, Role,
     SpawnerRequest, VersionRange,
@@ -25,11 +24,6 @@ use crate::{init, sandbox};
 
 /// Creations at work at once; more wait their turn.
 const CREATIONS_MAX: usize = 8;
-/// Connections that have not yet said HELLO.
-const GREETING_MAX: usize = 8;
-/// Ends of inits kept for the next edge while none is connected; the oldest go first.
-const EVENTS_MAX: usize = 4_096;
-
 /// Why the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -42,24 +36,12 @@ pub enum Ended {
 /// All that the spawner knows.
 pub struct Spawner {
     pins: Pins,
-    listener: OwnedFd,
     signals: Signals,
-    hello: Hello,
-    /// The current one is last; those before have not said HELLO, or are about to be closed.
-    connections: Vec<Peer>,
-    current: Option<u64>,
-    next_connection: u64,
+    peers: Peers,
     waiting: VecDeque<(Caller, SpawnerRequest)>,
     operations: Vec<Operation>,
     sandboxes: HashMap<Pid, String>,
-    events: VecDeque<Event>,
     ended: Option<Ended>,
-}
-
-struct Peer {
-    id: u64,
-    connection: Connection,
-    broken: bool,
 }
 
 impl Spawner {
@@ -77,16 +59,11 @@ impl Spawner {
         };
         Ok(Spawner {
             pins,
-            listener,
             signals,
-            hello,
-            connections: Vec::new(),
-            current: None,
-            next_connection: 0,
+            peers: Peers::new(listener, hello),
             waiting: VecDeque::new(),
             operations: Vec::new(),
             sandboxes: HashMap::new(),
-            events: VecDeque::new(),
             ended: None,
         })
     }
@@ -94,7 +71,7 @@ impl Spawner {
     /// Serves until `shutdown`, SIGTERM or SIGINT.
     pub fn serve(&mut self) -> io::Result<Ended> {
         loop {
-            self.flush();
+            self.peers.flush();
             if let Some(ended) = self.ended {
                 return Ok(ended);
             }
@@ -105,10 +82,13 @@ impl Spawner {
             self.hear_operations();
             self.reap()?;
             if woken.listener {
-                self.accept()?;
+                self.peers.accept()?;
             }
             for id in woken.connections {
-                self.receive(id);
+                self.peers.receive(id);
+                while let Some(incoming) = self.peers.next_incoming(id) {
+                    self.handle(id, incoming);
+                }
             }
             self.start_waiting();
         }
@@ -117,13 +97,11 @@ impl Spawner {
     fn wait(&self) -> io::Result<Woken> {
         let mut polled = vec![
             PollFd::from_borrowed_fd(self.signals.fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.peers.listener(), PollFlags::IN),
         ];
-        for peer in &self.connections {
-            let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, peer.connection.wants_read());
-            flags.set(PollFlags::OUT, peer.connection.wants_write());
-            polled.push(PollFd::from_borrowed_fd(peer.connection.fd(), flags));
+        let interests: Vec<_> = self.peers.interests().collect();
+        for (_, socket, flags) in &interests {
+            polled.push(PollFd::from_borrowed_fd(*socket, *flags));
         }
         let reports = self.operations.iter().filter_map(Operation::report);
         polled.extend(reports.map(|report| PollFd::from_borrowed_fd(report, PollFlags::IN)));
@@ -140,74 +118,19 @@ impl Spawner {
             Err(error) => return Err(error.into()),
         }
         let is_woken = |index: usize| !polled[index].revents().is_empty();
-        let connections = self.connections.iter().enumerate();
+        let connections = interests.iter().enumerate();
         Ok(Woken {
             signals: is_woken(0),
             listener: is_woken(1),
             connections: connections
                 .filter(|(index, _)| is_woken(index + 2))
-                .map(|(_, peer)| peer.id)
+                .map(|(_, (id, _, _))| *id)
                 .collect(),
         })
     }
 
-    fn accept(&mut self) -> io::Result<()> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = match accept_with(&self.listener, flags) {
-            Ok(socket) => socket,
-            // The peer left between, or descriptors are short for a moment: the next one is waited for.
-            Err(
-                rustix::io::Errno::AGAIN | rustix::io::Errno::CONNABORTED | rustix::io::Errno::INTR,
-            ) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        let greeting = self
-            .connections
-            .iter()
-            .filter(|it| Some(it.id) != self.current);
-        if greeting.count() >= GREETING_MAX {
-            return Ok(());
-        }
-        self.next_connection += 1;
-        self.connections.push(Peer {
-            id: self.next_connection,
-            connection: Connection::new(socket, &self.hello),
-            broken: false,
-        });
-        Ok(())
-    }
-
-    fn receive(&mut self, id: u64) {
-        let Some(peer) = self.connections.iter_mut().find(|peer| peer.id == id) else {
-            return;
-        };
-        peer.broken |= peer.connection.receive().is_err();
-        loop {
-            let Some(peer) = self.connections.iter_mut().find(|peer| peer.id == id) else {
-                return;
-            };
-            match peer.connection.next_incoming() {
-                Ok(Some(incoming)) => self.handle(id, incoming),
-                Ok(None) => return,
-                Err(_) => {
-                    peer.broken = true;
-                    return;
-                }
-            }
-        }
-    }
-
     fn handle(&mut self, connection: u64, incoming: Incoming) {
         match incoming {
-            Incoming::Hello(_) => {
-                self.current = Some(connection);
-                // A peer that greeted before is replaced; those that have not greeted may still do.
-                self.connections
-                    .retain(|it| it.id == connection || !it.connection.is_greeted());
-                for event in std::mem::take(&mut self.events) {
-                    self.tell(event);
-                }
-            }
             Incoming::Open { channel, payload } => {
                 let caller = Caller {
                     connection,
@@ -215,13 +138,14 @@ impl Spawner {
                 };
                 match parse(&payload) {
                     Ok(request) => self.take(caller, request),
-                    Err(failure) => self.answer::<Empty>(caller, Err(failure)),
+                    Err(failure) => self.peers.answer::<Empty>(caller, Err(failure)),
                 }
             }
             // Operations are short and cannot be given up half-way; their END follows anyway.
             Incoming::Cancel { .. } => {}
             // No operation of the spawner has streams: the bytes are dropped within their credit.
-            Incoming::Data { .. }
+            Incoming::Hello(_)
+            | Incoming::Data { .. }
             | Incoming::Eof { .. }
             | Incoming::Credit { .. }
             | Incoming::Accept { .. }
@@ -233,16 +157,17 @@ impl Spawner {
         match request {
             SpawnerRequest::ListLayers {} => {
                 let layers = list_layers(self.pins.nursery());
-                self.answer(caller, layers.map(|layers| ListLayersAnswer { layers }));
+                self.peers
+                    .answer(caller, layers.map(|layers| ListLayersAnswer { layers }));
             }
-            SpawnerRequest::Kill(request) => self.answer(caller, kill(&request)),
+            SpawnerRequest::Kill(request) => self.peers.answer(caller, kill(&request)),
             SpawnerRequest::Shutdown { release } => {
                 self.ended = Some(if release {
                     Ended::Released
                 } else {
                     Ended::Kept
                 });
-                self.answer(caller, Ok(Empty {}));
+                self.peers.answer(caller, Ok(Empty {}));
             }
             request => self.waiting.push_back((caller, request)),
         }
@@ -254,11 +179,7 @@ impl Spawner {
         let mut layers = self.at_work(|kind| matches!(kind, Kind::Layer));
         for (caller, request) in std::mem::take(&mut self.waiting) {
             // Whoever asked has gone before the start: nobody would know of a sandbox made now.
-            if !self
-                .connections
-                .iter()
-                .any(|peer| peer.id == caller.connection)
-            {
+            if !self.peers.has(caller.connection) {
                 continue;
             }
             let room = match request {
@@ -275,7 +196,7 @@ impl Spawner {
                     layers += usize::from(matches!(operation.kind, Kind::Layer));
                     self.operations.push(operation);
                 }
-                Err(failure) => self.answer::<Empty>(caller, Err(failure)),
+                Err(failure) => self.peers.answer::<Empty>(caller, Err(failure)),
             }
         }
     }
@@ -355,7 +276,7 @@ impl Spawner {
         if let Kind::Create { sandbox_id, .. } = kind {
             self.sandboxes.insert(pid, sandbox_id);
         }
-        self.answer(caller, answer);
+        self.peers.answer(caller, answer);
     }
 
     /// Waits for children that ended.
@@ -382,7 +303,7 @@ impl Spawner {
             }
         }
         if let Some(sandbox_id) = self.sandboxes.remove(&pid) {
-            self.tell(Event::InitEnded {
+            self.peers.tell(Event::InitEnded {
                 sandbox_id,
                 pid: pid.as_raw_nonzero().get().unsigned_abs(),
                 exit_code: status.exit_status(),
@@ -404,48 +325,7 @@ impl Spawner {
                 _ => {}
             }
         }
-        self.answer(operation.caller, result);
-    }
-
-    fn answer<T: Serialize>(&mut self, caller: Caller, result: Result<T, Failure>) {
-        let peer = self
-            .connections
-            .iter_mut()
-            .find(|peer| peer.id == caller.connection);
-        // The edge that asked has gone; it looks for itself what became of its requests.
-        let Some(peer) = peer else { return };
-        match result {
-            Ok(answer) => peer.connection.end_ok(caller.channel, &answer),
-            Err(failure) => peer.connection.end_error(caller.channel, &failure),
-        }
-    }
-
-    fn tell(&mut self, event: Event) {
-        let peer = self
-            .connections
-            .iter_mut()
-            .find(|peer| Some(peer.id) == self.current && !peer.broken);
-        match peer {
-            Some(peer) => peer.connection.event(&event),
-            None => {
-                if self.events.len() >= EVENTS_MAX {
-                    self.events.pop_front();
-                }
-                self.events.push_back(event);
-            }
-        }
-    }
-
-    /// Sends what is queued, and closes connections that broke.
-    fn flush(&mut self) {
-        for peer in &mut self.connections {
-            peer.broken |= peer.connection.flush().is_err();
-        }
-        self.connections.retain(|peer| !peer.broken);
-        let current = self.current;
-        if !self.connections.iter().any(|peer| Some(peer.id) == current) {
-            self.current = None;
-        }
+        self.peers.answer(operation.caller, result);
     }
 }
 
