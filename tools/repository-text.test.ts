@@ -60,6 +60,7 @@ for (const line of [
   'const home = "/home/alice";',
   "from registry.npmjs.org",
   "deb http://deb.debian.org/debian",
+  "as PITFALLS B2 says",
   "// TODO later",
   "// oxlint-disable-next-line no-console",
 ]) {

@@ -1,6 +1,6 @@
 /** Bounds that both ends of a border must agree on. Units last. */
 export const limits = {
-  /** Sandboxes of one batch call: the largest burst of one training job (SPEC, section 1). */
+  /** Sandboxes of one batch call: the largest burst of one training job. */
   batchSandboxesMax: 32_000,
   toolkitsMax: 98,
   labelsMax: 32,

@@ -22,7 +22,7 @@ test("two members of an authority speak mutual TLS and see each other's names", 
     ca: authority.certificate,
     requestCert: true,
   });
-  server.on("secureConnection", (socket) => socket.end(`${socket.getPeerCertificate().subject.CN}`));
+  server.on("secureConnection", (socket) => socket.end(String(socket.getPeerCertificate().subject.CN)));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = connect({
