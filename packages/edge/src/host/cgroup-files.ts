@@ -1,0 +1,72 @@
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isSandboxId, type SandboxId } from "@dsec/contracts";
+import { wait } from "@dsec/kit";
+
+/** What both versions of the interface share: groups are directories, settings are files. */
+
+/** Makes a group and those above it. */
+export function makeGroup(path: string): void {
+  mkdirSync(path, { recursive: true });
+}
+
+export function setting(group: string, file: string, value: string | number): void {
+  writeFileSync(join(group, file), String(value));
+}
+
+/** The number in a file, or after `key` in a flat keyed file; 0 when file or key is absent. */
+export function readNumber(group: string, file: string, key?: string): number {
+  let text: string;
+  try {
+    text = readFileSync(join(group, file), "latin1");
+  } catch {
+    // The group is gone, or this kernel has no such file.
+    return 0;
+  }
+  if (key === undefined) return Number(text.trim());
+  return Number(new RegExp(`^${key} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+}
+
+/** Whether a process is in the group or below it; false when there is no group. Only on v2. */
+export function isPopulated(group: string): boolean {
+  return readNumber(group, "cgroup.events", "populated") === 1;
+}
+
+/** The sandboxes that have a group directly below `directory`. */
+export function sandboxGroups(directory: string): SandboxId[] {
+  try {
+    return readdirSync(directory).filter((name) => isSandboxId(name)) as SandboxId[];
+  } catch {
+    // No sandbox ever lived here.
+    return [];
+  }
+}
+
+const removeAttemptsMax = 200;
+const removePauseMs = 10;
+
+/**
+ * Removes a group and those below it, waiting up to two seconds for the last processes to be reaped. No group is success; a group
+ * that stays busy throws EBUSY.
+ */
+export async function removeGroup(path: string, signal: AbortSignal): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      removeTree(path);
+      return;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT") return;
+      if (code !== "EBUSY" || attempt >= removeAttemptsMax) throw error;
+    }
+    await wait(removePauseMs, signal);
+    signal.throwIfAborted();
+  }
+}
+
+function removeTree(path: string): void {
+  for (const entry of readdirSync(path, { withFileTypes: true })) {
+    if (entry.isDirectory()) removeTree(join(path, entry.name));
+  }
+  rmdirSync(path);
+}
