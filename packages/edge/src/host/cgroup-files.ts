@@ -1,5 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { isSandboxId, type SandboxId } from "@dsec/contracts";
 import { wait } from "@dsec/kit";
 
@@ -69,4 +69,13 @@ function removeTree(path: string): void {
     if (entry.isDirectory()) removeTree(join(path, entry.name));
   }
   rmdirSync(path);
+}
+
+/** Removes the group `dsec` above a node's, unless another node of this host still has groups in it. */
+export function removeParent(nodeGroup: string): void {
+  try {
+    rmdirSync(dirname(nodeGroup));
+  } catch {
+    // Another node's, or gone already.
+  }
 }

@@ -1,7 +1,15 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SandboxId } from "@dsec/contracts";
-import { isPopulated, makeGroup, readNumber, removeGroup, sandboxGroups, setting } from "./cgroup-files.ts";
+import {
+  isPopulated,
+  makeGroup,
+  readNumber,
+  removeGroup,
+  removeParent,
+  sandboxGroups,
+  setting,
+} from "./cgroup-files.ts";
 import type { CgroupLimits, CgroupMounts, Cgroups, LimitController, SandboxCgroups } from "./cgroups.ts";
 
 const cpuPeriodUs = 100_000;
@@ -52,7 +60,10 @@ export class HybridCgroups implements Cgroups {
   }
 
   async removeNode(): Promise<void> {
-    for (const root of this.#roots()) await removeGroup(root, AbortSignal.timeout(5_000));
+    for (const root of this.#roots()) {
+      await removeGroup(root, AbortSignal.timeout(5_000));
+      removeParent(root);
+    }
   }
 
   #roots(): string[] {

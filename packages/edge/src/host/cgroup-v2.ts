@@ -1,7 +1,15 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SandboxId } from "@dsec/contracts";
-import { isPopulated, makeGroup, readNumber, removeGroup, sandboxGroups, setting } from "./cgroup-files.ts";
+import {
+  isPopulated,
+  makeGroup,
+  readNumber,
+  removeGroup,
+  removeParent,
+  sandboxGroups,
+  setting,
+} from "./cgroup-files.ts";
 import type { CgroupLimits, Cgroups, SandboxCgroups } from "./cgroups.ts";
 
 const cpuPeriodUs = 100_000;
@@ -50,6 +58,7 @@ export class UnifiedCgroups implements Cgroups {
 
   async removeNode(): Promise<void> {
     await removeGroup(this.#root, AbortSignal.timeout(5_000));
+    removeParent(this.#root);
   }
 }
 
