@@ -28,18 +28,19 @@ const commandFields = {
   endTree: Type.Boolean({ default: false }),
   /** A detached command does not keep the sandbox from idling. */
   detached: Type.Boolean({ default: false }),
+  /** What the command reads, then end of file: `stdin` is text, `stdinBase64` bytes; at most one of both. */
+  stdin: Type.Optional(Type.String({ maxLength: 1024 * 1024 })),
+  stdinBase64: Type.Optional(Type.String({ maxLength: 1_400_000 })),
 } as const;
 
 /** `POST …/commands`: answers at once; ends and output arrive on the event stream. */
 export const StartCommand = Type.Object(commandFields, strict);
 export type StartCommand = Static<typeof StartCommand>;
 
-/** `POST …/exec`: waits for the end. `stdin` is text; `stdinBase64` bytes; at most one of both. */
+/** `POST …/exec`: waits for the end. */
 export const Exec = Type.Object(
   {
     ...commandFields,
-    stdin: Type.Optional(Type.String({ maxLength: 1024 * 1024 })),
-    stdinBase64: Type.Optional(Type.String({ maxLength: 1_400_000 })),
     outputBytesMax: Type.Integer({
       minimum: 0,
       maximum: limits.inlineOutputBytesMax,

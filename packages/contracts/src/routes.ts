@@ -35,6 +35,8 @@ export const routes = {
   eventStream: route("GET", "/v1/events/stream", "member", true),
   capabilities: route("GET", "/v1/capabilities", "member"),
   listLayers: route("GET", "/v1/layers", "member"),
+  /** Done by every healthy edge, since a directory is of one machine or of a shared file system. */
+  importLayer: route("POST", "/v1/layers:import", "admin"),
   listProjects: route("GET", "/v1/projects", "admin"),
   createProject: route("POST", "/v1/projects", "admin"),
   listKeys: route("GET", "/v1/keys", "admin"),
