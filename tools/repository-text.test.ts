@@ -19,6 +19,10 @@ const forbidden: readonly ForbiddenText[] = [
     reason: "a registry's host name; the machine's own settings name it",
   },
   {
+    pattern: /\b(?:PITFALLS|FIELD-NOTES|MODELS\.md|SPEC\.md|SPEC,)/,
+    reason: "a document that is not in the repository; say what it says",
+  },
+  {
     pattern: /\b(?:deb|security|snapshot)\.debian\.org/,
     reason: "a registry's host name; use the host's own sources",
   },
