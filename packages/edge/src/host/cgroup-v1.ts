@@ -1,4 +1,5 @@
 import { existsSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SandboxId } from "@dsec/contracts";
 import {
@@ -10,20 +11,33 @@ import {
   sandboxGroups,
   setting,
 } from "./cgroup-files.ts";
-import type { CgroupLimits, CgroupMounts, Cgroups, LimitController, SandboxCgroups } from "./cgroups.ts";
+import { enableUnified, limitUnified } from "./cgroup-v2.ts";
+import {
+  type CgroupLimits,
+  type CgroupMounts,
+  type Cgroups,
+  type LimitController,
+  limitControllers,
+  type SandboxCgroups,
+} from "./cgroups.ts";
 
 const cpuPeriodUs = 100_000;
 const bytesPerMib = 1024 * 1024;
 
 /**
- * Limits on v1 hierarchies, groups of commands on the v2 hierarchy, which needs no controllers for that (clone into a group,
+ * Limits on v1 hierarchies for the controllers that are there, groups of commands on the v2 hierarchy, which needs no controllers for that (clone into a group,
  * `cgroup.kill`, `cgroup.events`).
  */
 export class HybridCgroups implements Cgroups {
   readonly #unified: string;
+  readonly #mount: string;
   readonly #limits: ReadonlyMap<LimitController, string>;
+  /** Controllers that only v2 has here. */
+  readonly #onUnified: readonly LimitController[];
 
   constructor(mounts: CgroupMounts, nodeId: string) {
+    this.#mount = mounts.unified;
+    this.#onUnified = limitControllers.filter((name) => !mounts.v1.has(name));
     this.#unified = join(mounts.unified, "dsec", nodeId);
     this.#limits = new Map([...mounts.v1].map(([name, path]) => [name, join(path, "dsec", nodeId)]));
   }
@@ -33,6 +47,7 @@ export class HybridCgroups implements Cgroups {
       makeGroup(join(root, "agents"));
       makeGroup(join(root, "sb"));
     }
+    enableUnified(this.#mount, this.#unified, this.#onUnified);
   }
 
   agentsProcs(): readonly string[] {
@@ -47,6 +62,7 @@ export class HybridCgroups implements Cgroups {
       makeGroup(group);
       limit(controller, group, limits);
     }
+    for (const controller of this.#onUnified) limitUnified(controller, groups.unified, limits);
     return new HybridSandboxCgroups(groups.unified, groups.limits);
   }
 
@@ -84,7 +100,7 @@ class HybridSandboxCgroups implements SandboxCgroups {
   readonly #memory: string | undefined;
   readonly runnerProcs: readonly string[];
   readonly commandsDirectory: string;
-  readonly oomFile: string | null;
+  readonly oomFile: string;
 
   constructor(unified: string, limits: ReadonlyMap<LimitController, string>) {
     this.#unified = unified;
@@ -94,7 +110,8 @@ class HybridSandboxCgroups implements SandboxCgroups {
       join(group, "cgroup.procs"),
     );
     this.commandsDirectory = join(unified, "run");
-    this.oomFile = this.#memory === undefined ? null : join(this.#memory, "memory.oom_control");
+    this.oomFile =
+      this.#memory === undefined ? join(unified, "memory.events") : join(this.#memory, "memory.oom_control");
   }
 
   killAll(): void {
@@ -110,16 +127,20 @@ class HybridSandboxCgroups implements SandboxCgroups {
     await removeGroup(this.#unified, signal);
     // Page cache stays charged to a removed group and pins it for ever: give it back first.
     if (this.#memory !== undefined && existsSync(this.#memory))
-      setting(this.#memory, "memory.force_empty", 0);
+      await writeFile(join(this.#memory, "memory.force_empty"), "0");
     for (const group of this.#limits.values()) await removeGroup(group, signal);
   }
 
   memoryBytes(): number {
-    return this.#memory === undefined ? 0 : readNumber(this.#memory, "memory.usage_in_bytes");
+    return this.#memory === undefined
+      ? readNumber(this.#unified, "memory.current")
+      : readNumber(this.#memory, "memory.usage_in_bytes");
   }
 
   oomKills(): number {
-    return this.#memory === undefined ? 0 : readNumber(this.#memory, "memory.oom_control", "oom_kill");
+    return this.#memory === undefined
+      ? readNumber(this.#unified, "memory.events", "oom_kill")
+      : readNumber(this.#memory, "memory.oom_control", "oom_kill");
   }
 }
 

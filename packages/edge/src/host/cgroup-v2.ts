@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SandboxId } from "@dsec/contracts";
 import {
@@ -10,11 +11,16 @@ import {
   sandboxGroups,
   setting,
 } from "./cgroup-files.ts";
-import type { CgroupLimits, Cgroups, SandboxCgroups } from "./cgroups.ts";
+import {
+  type CgroupLimits,
+  type Cgroups,
+  type LimitController,
+  limitControllers,
+  type SandboxCgroups,
+} from "./cgroups.ts";
 
 const cpuPeriodUs = 100_000;
 const bytesPerMib = 1024 * 1024;
-const controllers = ["memory", "pids", "cpu"];
 
 /** Everything on v2: `sb/<id>` has the limits; its children `runner` and `run/<command>` have the processes. */
 export class UnifiedCgroups implements Cgroups {
@@ -29,8 +35,7 @@ export class UnifiedCgroups implements Cgroups {
   prepareNode(): void {
     makeGroup(join(this.#root, "agents"));
     makeGroup(join(this.#root, "sb"));
-    for (const group of [this.#mount, join(this.#mount, "dsec"), this.#root, join(this.#root, "sb")])
-      enable(group);
+    enableUnified(this.#mount, this.#root, limitControllers);
   }
 
   agentsProcs(): readonly string[] {
@@ -41,10 +46,7 @@ export class UnifiedCgroups implements Cgroups {
     const group = join(this.#root, "sb", id);
     makeGroup(join(group, "run"));
     makeGroup(join(group, "runner"));
-    setting(group, "memory.max", limits.memoryMib * bytesPerMib);
-    setting(group, "memory.oom.group", 0);
-    setting(group, "pids.max", limits.pidsMax);
-    setting(group, "cpu.max", `${Math.max(1_000, Math.round(limits.cpuCores * cpuPeriodUs))} ${cpuPeriodUs}`);
+    for (const controller of limitControllers) limitUnified(controller, group, limits);
     return new UnifiedSandboxCgroups(group);
   }
 
@@ -88,7 +90,7 @@ class UnifiedSandboxCgroups implements SandboxCgroups {
     const current = this.memoryBytes();
     if (current > 0) {
       try {
-        setting(this.#group, "memory.reclaim", current);
+        await writeFile(join(this.#group, "memory.reclaim"), String(current));
       } catch {
         // EAGAIN: less than all could be reclaimed; the rest goes with the files.
       }
@@ -105,8 +107,31 @@ class UnifiedSandboxCgroups implements SandboxCgroups {
   }
 }
 
-function enable(group: string): void {
-  const enabled = new Set(readFileSync(join(group, "cgroup.subtree_control"), "utf8").trim().split(/\s+/));
-  const absent = controllers.filter((name) => !enabled.has(name));
-  if (absent.length > 0) setting(group, "cgroup.subtree_control", absent.map((name) => `+${name}`).join(" "));
+/** Lets the groups below `root`/sb have limits of these controllers. */
+export function enableUnified(mount: string, root: string, controllers: readonly LimitController[]): void {
+  for (const group of [mount, join(mount, "dsec"), root, join(root, "sb")]) {
+    const enabled = new Set(readFileSync(join(group, "cgroup.subtree_control"), "utf8").trim().split(/\s+/));
+    const absent = controllers.filter((name) => !enabled.has(name));
+    if (absent.length > 0)
+      setting(group, "cgroup.subtree_control", absent.map((name) => `+${name}`).join(" "));
+  }
+}
+
+/** Sets the limit of one controller on a v2 group. */
+export function limitUnified(controller: LimitController, group: string, limits: CgroupLimits): void {
+  switch (controller) {
+    case "memory":
+      setting(group, "memory.max", limits.memoryMib * bytesPerMib);
+      return;
+    case "pids":
+      setting(group, "pids.max", limits.pidsMax);
+      return;
+    case "cpu":
+      setting(
+        group,
+        "cpu.max",
+        `${Math.max(1_000, Math.round(limits.cpuCores * cpuPeriodUs))} ${cpuPeriodUs}`,
+      );
+      return;
+  }
 }

@@ -1,7 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
 import type { SandboxId } from "@dsec/contracts";
-import { HybridCgroups } from "./cgroup-v1.ts";
-import { UnifiedCgroups } from "./cgroup-v2.ts";
 
 /** Ceilings of one sandbox, on all of its processes together. */
 export interface CgroupLimits {
@@ -77,11 +75,4 @@ export function findCgroupMounts(mounts: string = readFileSync("/proc/self/mount
   const absent = limitControllers.filter((name) => !v1.has(name) && !unifiedControllers.has(name));
   if (absent.length > 0) throw new Error(`no cgroup hierarchy has the controllers ${absent.join(", ")}`);
   return { unified, unifiedControllers, v1 };
-}
-
-/** The implementation that this host needs: v2 when it has all three controllers, else v1 for those that v1 has. */
-export function detectCgroups(nodeId: string, mounts: CgroupMounts = findCgroupMounts()): Cgroups {
-  return mounts.v1.size === 0
-    ? new UnifiedCgroups(mounts.unified, nodeId)
-    : new HybridCgroups(mounts, nodeId);
 }

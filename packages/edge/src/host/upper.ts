@@ -1,6 +1,9 @@
 import { chownSync, mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { runProgram } from "./process.ts";
+
+const removeTimeoutMs = 600_000;
 
 /** The writable part of a sandbox's root, as absolute paths. */
 export interface Upper {
@@ -24,5 +27,13 @@ export function createUpper(directory: string, idBase: number): Upper {
 
 /** Removes the directory of a sandbox with everything in it, whoever owns it; links are never followed. */
 export async function removeUpper(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true, maxRetries: 3 });
+  try {
+    await rm(directory, { recursive: true, force: true, maxRetries: 3 });
+  } catch (error) {
+    // A tree deeper than the longest path, which only descending step by step removes.
+    if ((error as NodeJS.ErrnoException).code !== "ENAMETOOLONG") throw error;
+    await runProgram(["rm", "-rf", "--one-file-system", "--", directory], {
+      signal: AbortSignal.timeout(removeTimeoutMs),
+    });
+  }
 }
