@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly stdoutBytesMax?: number;
   readonly stderrBytesMax?: number;
   readonly onStderrLine?: (line: string) => void;
+  /** What abort sends first; SIGTERM when absent. */
+  readonly abortSignal?: "SIGTERM" | "SIGKILL";
 }
 
 /** A program failed; its report is kept for the log. */
@@ -61,7 +63,7 @@ export async function runProcess(
   child.stdin?.end(options.stdin);
   let killTimer: NodeJS.Timeout | undefined;
   const onAbort = (): void => {
-    child.kill("SIGTERM");
+    child.kill(options.abortSignal ?? "SIGTERM");
     killTimer = setTimeout(() => child.kill("SIGKILL"), 5_000);
   };
   options.signal.addEventListener("abort", onAbort, { once: true });
