@@ -28,6 +28,8 @@ export type BatchLine = Static<typeof BatchLine>;
 
 export const headers = {
   idempotencyKey: "idempotency-key",
+  /** "1" on the first sending of a key that the SDK made: no sandbox can be under it yet. */
+  attempt: "dsec-attempt",
   requestId: "dsec-request-id",
   outputOffset: "dsec-offset",
   outputNextOffset: "dsec-next-offset",
