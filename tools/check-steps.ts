@@ -34,7 +34,12 @@ export const checkSteps: readonly CheckStep[] = [
   { name: "format", argv: ["biome", "ci", "."], seen: /Checked (\d+) files?/, static: true },
   { name: "lint", argv: ["oxlint", "--deny-warnings"], seen: /on (\d+) files?/, static: true },
   { name: "types", argv: ["tsc", "--noEmit", "-p", "tsconfig.json"], static: true },
-  { name: "dead code", argv: ["knip", "--strict"], static: true },
+  {
+    name: "dead code",
+    argv: ["knip", "--strict", "--performance"],
+    seen: /getImportsAndExports\s+(\d+)/,
+    static: true,
+  },
   { name: "rust format", argv: cargo("fmt", "--check"), static: true },
   {
     name: "rust lint",
