@@ -51,9 +51,8 @@ function mounts(idleMountsMax: number, failing?: string) {
 
 test("LayerMounts mounts a layer once however many sandboxes use it at once", async () => {
   const { subject, calls } = mounts(0);
-  const references = await Promise.all(
-    Array.from({ length: 10 }, async () => await subject.acquire([layer("a"), layer("b")])),
-  );
+  const layers = [layer("a"), layer("b")];
+  const references = await Promise.all(Array.from({ length: 10 }, async () => await subject.acquire(layers)));
   assert.deepEqual(calls, ["mount a", "mount b"]);
   for (const reference of references) await reference[Symbol.asyncDispose]();
   assert.deepEqual(calls.slice(2).toSorted(), ["unmount a", "unmount b"]);
