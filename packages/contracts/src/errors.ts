@@ -70,3 +70,8 @@ export class PlatformError extends Error {
 export function isPlatformError(value: unknown): value is PlatformError {
   return value instanceof PlatformError;
 }
+
+/** One text for an unknown sandbox and for another project's: they must not be told apart. */
+export function sandboxNotFound(id: string): PlatformError {
+  return new PlatformError("not_found", `Cannot find sandbox "${id.slice(0, 64)}"`);
+}

@@ -24,8 +24,13 @@ import type { Log } from "./log.ts";
 
 export interface HttpServerOptions {
   readonly log: Log;
-  /** PEM. With `authority`, only clients with a certificate of that authority are let in. */
-  readonly tls?: { readonly key: string; readonly cert: string; readonly authority?: string };
+  /** PEM. With `authority`, clients show a certificate of it; `optional` lets others in too, and the handler looks at the peer. */
+  readonly tls?: {
+    readonly key: string;
+    readonly cert: string;
+    readonly authority?: string;
+    readonly clients?: "required" | "optional";
+  };
 }
 
 export interface RouteSchemas {
@@ -148,5 +153,5 @@ function tlsOptions(tls: NonNullable<HttpServerOptions["tls"]>): object {
   const shared = { key: tls.key, cert: tls.cert, minVersion: "TLSv1.3" } as const;
   return tls.authority === undefined
     ? shared
-    : { ...shared, ca: tls.authority, requestCert: true, rejectUnauthorized: true };
+    : { ...shared, ca: tls.authority, requestCert: true, rejectUnauthorized: tls.clients !== "optional" };
 }

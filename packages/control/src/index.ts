@@ -1,0 +1,2 @@
+export { ControlConfig } from "./config.ts";
+export { type Control, startControl } from "./start.ts";

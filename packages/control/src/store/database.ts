@@ -1,0 +1,43 @@
+import { chmodSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { Kysely, SqliteDialect } from "kysely";
+import { Migrator } from "kysely/migration";
+import { migrations } from "./migrations.ts";
+import { openSqlite } from "./node-sqlite.ts";
+
+/** The tables. Times are milliseconds since the epoch; secrets are SHA-256 in hexadecimal. */
+export interface Tables {
+  setting: { name: string; value: string };
+  project: { id: string; name: string; created_at_ms: number };
+  api_key: {
+    id: string;
+    project_id: string;
+    name: string;
+    role: "admin" | "member";
+    secret_sha256: string;
+    created_at_ms: number;
+    revoked_at_ms: number | null;
+  };
+  join_token: { secret_sha256: string; expires_at_ms: number };
+  node: { id: string; hostname: string; url: string; joined_at_ms: number };
+  control_instance: { url: string; seen_at_ms: number };
+}
+
+export type Database = Kysely<Tables>;
+
+/** Opens the embedded store below `dataDir` and brings its tables up to date. The caller closes it. */
+export async function openDatabase(dataDir: string): Promise<Database> {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const path = join(dataDir, "control.sqlite");
+  const database = new Kysely<Tables>({
+    dialect: new SqliteDialect({ database: async () => openSqlite(path) }),
+  });
+  const migrator = new Migrator({ db: database, provider: { getMigrations: async () => migrations } });
+  const { error } = await migrator.migrateToLatest();
+  if (error !== undefined) {
+    await database.destroy();
+    throw new Error(`Cannot bring the store "${path}" up to date`, { cause: error });
+  }
+  chmodSync(path, 0o600);
+  return database;
+}
