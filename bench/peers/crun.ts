@@ -50,21 +50,20 @@ function ociConfiguration(rootDirectory: string, args: readonly string[]): unkno
 }
 
 /**
- * crun refuses a host whose second cgroup hierarchy has controllers, even when it shall make no cgroups: it runs in a
- * mount namespace without that hierarchy.
+ * The mount namespace that crun runs in. It refuses a host whose second cgroup hierarchy has controllers, even when it
+ * shall make no cgroups, so that hierarchy is taken away. It gives its standard streams to the container's root, so
+ * `/dev/null` is another one than the host's, whose owner would change.
  */
-const within = [
-  "unshare",
-  "--mount",
-  "--propagation",
-  "private",
-  "bash",
-  "-c",
-  'if mountpoint -q "$0"; then umount "$0"; fi; exec "$@"',
-  "/sys/fs/cgroup/unified",
-] as const;
+const enterNamespace = `set -e
+if mountpoint -q /sys/fs/cgroup/unified; then umount /sys/fs/cgroup/unified; fi
+mount -t tmpfs -o mode=755 tmpfs "$0"
+mknod -m 666 "$0/null" c 1 3
+mount --bind "$0/null" /dev/null
+exec "$@"`;
 
 interface Crun {
+  /** argv before anything that runs crun. */
+  readonly within: readonly [string, ...string[]];
   readonly argv: readonly string[];
   readonly env: ProgramEnvironment;
   /** Bundle whose container runs `true`. */
@@ -87,13 +86,17 @@ async function openCrun(held: AsyncDisposableStack, signal: AbortSignal): Promis
     await writeFile(join(directory, "config.json"), JSON.stringify(ociConfiguration(rootDirectory, args)));
     return directory;
   };
-  const crun = {
+  const devices = join(folder, "devices");
+  await mkdir(devices);
+  const unshare = ["unshare", "--mount", "--propagation", "private"] as const;
+  const crun: Crun = {
+    within: [...unshare, "bash", "-c", enterNamespace, devices],
     argv: ["crun", "--root", join(folder, "state"), "--cgroup-manager=disabled"],
     env,
     once: await bundle("once", ["/bin/true"]),
     live: await bundle("live", ["/bin/sleep", "infinity"]),
   };
-  await runProgram([...within, ...crun.argv, "run", "--bundle", crun.once, "probe"], { env, signal });
+  await runProgram([...crun.within, ...crun.argv, "run", "--bundle", crun.once, "probe"], { env, signal });
   return crun;
 }
 
@@ -101,7 +104,8 @@ function loops(name: string, share: number, argv: readonly string[], crun: Crun)
   return {
     name,
     share,
-    run: (operations, inFlight, signal) => runLoops(argv, crun.env, { operations, inFlight, within }, signal),
+    run: (operations, inFlight, signal) =>
+      runLoops(argv, crun.env, { operations, inFlight, within: crun.within }, signal),
   };
 }
 
@@ -135,7 +139,7 @@ export async function crunExec(signal: AbortSignal): Promise<Contender> {
   // Its process would hold on to the pipes of a run whose output is awaited.
   const quiet = ["bash", "-c", 'exec "$@" </dev/null >/dev/null 2>&1', "bash"];
   const start = [
-    ...within,
+    ...crun.within,
     ...quiet,
     ...crun.argv,
     "run",
@@ -147,7 +151,7 @@ export async function crunExec(signal: AbortSignal): Promise<Contender> {
   await runProgram(start, { env: crun.env, signal });
   held.defer(async () => {
     const unhurried = AbortSignal.timeout(30_000); // The run's own signal may have ended it.
-    await runProgram([...within, ...crun.argv, "delete", "--force", "live"], {
+    await runProgram([...crun.within, ...crun.argv, "delete", "--force", "live"], {
       env: crun.env,
       signal: unhurried,
     });

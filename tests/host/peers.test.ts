@@ -1,6 +1,6 @@
 // The peers of the benchmarks: each runs here, or says why not, and leaves nothing behind.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { test } from "node:test";
 import { crunCycle, crunExec, crunRun } from "@dsec/bench/peers/crun";
@@ -25,7 +25,7 @@ for (const open of [crunRun, crunCycle, crunExec, dockerRun]) {
   });
 }
 
-/** Directories, mounts and processes of peers that this host has now. */
+/** Directories, mounts and processes of peers that this host has now, and the owners of its devices. */
 function traces(): string[] {
   const isPeer = /dsec-(?:crun|docker|bench-docker)/;
   const directories = readdirSync(tmpdir()).filter((name) => isPeer.test(name));
@@ -35,7 +35,11 @@ function traces(): string[] {
   const processes = readdirSync("/proc").filter(
     (name) => /^\d+$/.test(name) && isPeer.test(commandLine(name)),
   );
-  return [...directories, ...mounts, ...processes];
+  const devices = ["null", "zero", "full", "random", "urandom", "tty"].map((name) => {
+    const { uid, gid, mode } = statSync(`/dev/${name}`);
+    return `${name} ${uid} ${gid} ${mode}`;
+  });
+  return [...directories, ...mounts, ...processes, ...devices];
 }
 
 function commandLine(pid: string): string {
