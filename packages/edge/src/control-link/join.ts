@@ -1,5 +1,5 @@
 import { type Backend, type Capability, JoinedNode, type JoinNode, routes } from "@dsec/contracts";
-import { createRequest, parse } from "@dsec/kit";
+import { createRequest, fingerprint, parse } from "@dsec/kit";
 import { pinAuthority } from "./authority.ts";
 import { ClusterClient } from "./cluster-client.ts";
 import { type Membership, readMembership, writeMembership } from "./state.ts";
@@ -25,7 +25,8 @@ export async function joinControl(options: JoinOptions, signal: AbortSignal): Pr
   const before = readMembership(options.path);
   const authority = await pinAuthority(options.clusterUrl, options.token, signal);
   // A membership of another platform proves nothing to this one.
-  const known = before?.authority === authority ? before : undefined;
+  const known =
+    before !== undefined && fingerprint(before.authority) === fingerprint(authority) ? before : undefined;
   await using client = new ClusterClient({
     authority,
     ...(known === undefined ? {} : { privateKey: known.privateKey, certificate: known.certificate }),
@@ -42,7 +43,7 @@ export async function joinControl(options: JoinOptions, signal: AbortSignal): Pr
   };
   const answer = await client.post(`${options.clusterUrl}${routes.joinNode.path}`, body, signal);
   const joined = parse(JoinedNode, answer, "answer to a join");
-  if (joined.authority !== authority)
+  if (fingerprint(joined.authority) !== fingerprint(authority))
     throw new Error("the control instance answered with another authority than it showed");
   const membership: Membership = {
     nodeId: joined.nodeId,
