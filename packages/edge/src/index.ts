@@ -1,0 +1,3 @@
+export { EdgeConfig } from "./config.ts";
+export { compareSnapshots, type Leak } from "./host/leaks/compare.ts";
+export { HostSnapshot, settle, takeSnapshot } from "./host/leaks/snapshot.ts";
