@@ -29,6 +29,7 @@ export const packageTable: ImportTable = {
 export const areaTables: Readonly<Record<string, ImportTable>> = {
   control: {
     main: "*",
+    start: "*",
     index: "*",
     config: [],
     api: ["app", "iam"],
@@ -41,8 +42,10 @@ export const areaTables: Readonly<Record<string, ImportTable>> = {
   },
   edge: {
     main: "*",
+    start: "*",
     index: "*",
     config: [],
+    "control-link": [],
     api: ["sandbox", "trajectory"],
     sandbox: ["backends", "layers", "network", "density", "trajectory", "ledger", "chronus"],
     backends: ["layers", "network", "chronus", "host"],
