@@ -99,9 +99,10 @@ pub fn build(
         devices,
     };
     enter_root(nursery.empty, mounts.overlay.as_fd()).step("enter the root")?;
+    // Before procfs becomes read-only, which the helper writes to.
+    helper.finish().step("set limits of the user namespace")?;
     furnish(&mounts, request, &settings)?;
     drop(mounts);
-    helper.finish().step("set limits of the user namespace")?;
     start_listening(listener.as_fd())?;
     let context = SandboxContext {
         sandbox_id: request.sandbox_id.clone(),

@@ -24,7 +24,10 @@ pub struct Peers {
     peers: Vec<Peer>,
     current: Option<u64>,
     next_id: u64,
+    /// For the next edge, as none is connected.
     events: VecDeque<Event>,
+    /// Given to the current connection, which may break before it sends them.
+    unsent: Vec<Event>,
 }
 
 struct Peer {
@@ -42,6 +45,7 @@ impl Peers {
             current: None,
             next_id: 0,
             events: VecDeque::new(),
+            unsent: Vec::new(),
         }
     }
 
@@ -127,12 +131,10 @@ impl Peers {
         let current = self.current.and_then(|id| self.find(id));
         if let Some(peer) = current.filter(|peer| !peer.broken) {
             peer.connection.event(&event);
-            return;
+            self.unsent.push(event);
+        } else {
+            self.keep(event);
         }
-        if self.events.len() >= EVENTS_MAX {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
     }
 
     /// Sends what is queued, and closes connections that broke.
@@ -142,10 +144,29 @@ impl Peers {
         }
         self.peers.retain(|peer| !peer.broken);
         self.current = self.current.filter(|&id| self.has(id));
+        let current = self.current.and_then(|id| self.find(id));
+        match current.map(|peer| peer.connection.queued()) {
+            Some(0) => self.unsent.clear(),
+            Some(_) => {}
+            None => {
+                for event in std::mem::take(&mut self.unsent) {
+                    self.keep(event);
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, event: Event) {
+        if self.events.len() >= EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
     }
 
     fn make_current(&mut self, id: u64) {
         self.current = Some(id);
+        let unsent: Vec<Event> = std::mem::take(&mut self.unsent);
+        self.events.extend(unsent);
         // A peer that greeted before is replaced; those that have not greeted may still do.
         self.peers
             .retain(|it| it.id == id || !it.connection.is_greeted());
