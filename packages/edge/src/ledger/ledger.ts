@@ -154,6 +154,11 @@ export class Ledger implements Disposable {
     return { sandboxId: row["sandbox"] as SandboxId, requestDigest: String(row["request_digest"]) };
   }
 
+  /** A creation that failed left nothing: its key may be used again. */
+  async forgetKeysOf(id: SandboxId): Promise<void> {
+    await this.#writes.write(() => this.#prepare("DELETE FROM idempotency WHERE sandbox = ?").run(id));
+  }
+
   /** Facts of an image (a set of layers) as JSON text, found once and kept. */
   imageFacts(key: string): string | undefined {
     const row = this.#prepare("SELECT facts FROM images WHERE key = ?").get(key);

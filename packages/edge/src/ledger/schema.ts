@@ -20,6 +20,7 @@ const migrations = [
      project TEXT NOT NULL, key TEXT NOT NULL, sandbox TEXT NOT NULL, request_digest TEXT NOT NULL,
      created_at_ms INTEGER NOT NULL, PRIMARY KEY (project, key)
    ) STRICT, WITHOUT ROWID;
+   CREATE INDEX idempotency_by_sandbox ON idempotency (sandbox);
    CREATE INDEX idempotency_by_time ON idempotency (created_at_ms);
    CREATE TABLE images (key TEXT PRIMARY KEY, facts TEXT NOT NULL) STRICT;`,
 ];
