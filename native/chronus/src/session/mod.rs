@@ -37,9 +37,47 @@ pub fn enter(
     credentials: &Credentials,
     no_new_privs: bool,
 ) -> io::Result<()> {
+    reset_signals()?;
     join_user_namespace(user_namespace)?;
     confine(no_new_privs)?;
     take_ids(credentials)
+}
+
+/// Gives the program that will be executed the signals of a fresh process: none ignored, none blocked.
+pub fn reset_signals() -> io::Result<()> {
+    // The kernel's own structure: action, flags, restorer, mask. All zeros is the default action. The C library
+    // would refuse the two signals that it keeps for itself, and they may have been ignored by an ancestor.
+    let default = [0_u64; 4];
+    let none = 0_u64;
+    let mask_bytes = size_of::<u64>();
+    for signal in 1..=64_i64 {
+        // SAFETY: the kernel reads the structure during the call; default actions run no code of ours. The two
+        // signals that cannot be changed answer an error, which changes nothing.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                std::ptr::null::<u64>(),
+                mask_bytes,
+            )
+        };
+    }
+    // SAFETY: the kernel reads one mask during the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const none,
+            std::ptr::null::<u64>(),
+            mask_bytes,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Joins U by `setns`: the caller (single-threaded) then has all capabilities in U and none on the host.

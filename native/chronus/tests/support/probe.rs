@@ -167,6 +167,11 @@ const WRITES: [&str; 5] = [
 fn print_state() {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     for line in read("/proc/self/status").lines() {
+        for (field, name) in [("SigIgn:\t", "ignored"), ("SigBlk:\t", "blocked")] {
+            if let Some(value) = line.strip_prefix(field) {
+                println!("signals {name}={value}");
+            }
+        }
         if let Some(value) = line.strip_prefix("CapEff:\t") {
             println!("capabilities={value}");
         }
