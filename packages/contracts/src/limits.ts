@@ -31,6 +31,8 @@ export const limits = {
   pidsMax: 32_768,
   /** Output subscriptions of one event stream. */
   subscriptionsMax: 4_096,
+  /** How often each end of an event stream that has nothing to say says so. */
+  streamKeepAliveMs: 20_000,
   /** How often an edge reports, and after how many silent periods it is suspect and lost. */
   heartbeatPeriodMs: 1_000,
   suspectAfterPeriods: 3,

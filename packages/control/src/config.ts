@@ -5,6 +5,15 @@ export const ControlConfig = Type.Object(
   {
     /** Where the store, the authority and the claim key live; mode 0700. */
     dataDir: Type.String({ default: "/var/lib/dsec/control" }),
+    /** `postgres://…`: keeps the store there instead, shared by several instances. */
+    postgresUrl: Type.Optional(Type.String({ pattern: "^postgres(ql)?://" })),
+    /** Serves the public API over TLS. PEM files. */
+    tls: Type.Optional(
+      Type.Object(
+        { certificateFile: Type.String(), keyFile: Type.String() },
+        { additionalProperties: false },
+      ),
+    ),
     /** The public API. Port 0 takes a free one. */
     listen: Type.Object(
       {

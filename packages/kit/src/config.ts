@@ -31,19 +31,30 @@ export function parse<Schema extends TSchema>(
   );
 }
 
+/** `parseJson` that fills in the defaults of the schema first. */
+export function parseJsonWithDefaults<Schema extends TSchema>(
+  schema: Schema,
+  text: string,
+  subject: string,
+): Static<Schema> {
+  return parse(schema, Value.Default(schema, jsonOf(text, subject)), subject);
+}
+
 /** `parse` of JSON text; text that is not JSON is `invalid_request` too. */
 export function parseJson<Schema extends TSchema>(
   schema: Schema,
   text: string,
   subject: string,
 ): Static<Schema> {
-  let value: unknown;
+  return parse(schema, jsonOf(text, subject), subject);
+}
+
+function jsonOf(text: string, subject: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (cause) {
     throw new PlatformError("invalid_request", `Wrong ${subject}: not JSON`, { cause });
   }
-  return parse(schema, value, subject);
 }
 
 function readConfigFile(file: string): Record<string, unknown> {

@@ -37,9 +37,15 @@ export interface RouteSchemas {
   readonly body?: TSchema;
   readonly query?: TSchema;
   readonly params?: TSchema;
-  /** Documents the answer; it is not used to serialise. */
-  readonly answer?: TSchema;
   readonly summary?: string;
+}
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Who may call, for a hook that authenticates before any body is read. */
+    readonly auth?: Route["auth"];
+    readonly summary?: string | undefined;
+  }
 }
 
 const keepAliveTimeoutMs = 75_000;
@@ -97,7 +103,7 @@ export function addRoute(
       ...(schemas.query === undefined ? {} : { querystring: schemas.query }),
       ...(schemas.params === undefined ? {} : { params: schemas.params }),
     },
-    config: { summary: schemas.summary, answer: schemas.answer },
+    config: { auth: route.auth, summary: schemas.summary },
     handler,
   });
 }

@@ -1,5 +1,5 @@
 export { ClaimSigner, ClaimVerifier } from "./claims.ts";
-export { loadConfig, parse, parseJson } from "./config.ts";
+export { loadConfig, parse, parseJson, parseJsonWithDefaults } from "./config.ts";
 export { digestOf } from "./digest.ts";
 export {
   addRoute,

@@ -1,7 +1,7 @@
-import type { Route } from "@dsec/contracts";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import assert from "node:assert/strict";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Authenticator } from "../iam/authenticate.ts";
 import type { Principal } from "../iam/decide.ts";
-import type { ControlContext } from "./context.ts";
 
 /** Who calls, and until when anybody waits for the answer. */
 export interface Caller {
@@ -11,17 +11,30 @@ export interface Caller {
   readonly signal: AbortSignal;
 }
 
-/** Authenticates a request for a route of class `auth`. */
-export async function callerOf(
-  context: ControlContext,
-  auth: Route["auth"],
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<Caller> {
-  const principal = await context.authenticator.principal(request.headers.authorization, auth);
+declare module "fastify" {
+  interface FastifyRequest {
+    principal: Principal | undefined;
+  }
+}
+
+/** Authenticates every request before its body is read, as its route's `auth` says. A route that says nothing is nobody's. */
+export function authenticateRequests(app: FastifyInstance, authenticator: Authenticator): void {
+  app.decorateRequest("principal", undefined);
+  app.addHook("onRequest", async (request) => {
+    if (request.is404) return;
+    const { auth } = request.routeOptions.config;
+    assert(auth !== undefined, `route ${request.routeOptions.url} does not say who may call it`);
+    if (auth !== "none")
+      request.principal = await authenticator.principal(request.headers.authorization, auth);
+  });
+}
+
+/** The caller of a route that is not open to everyone. */
+export function callerOf(request: FastifyRequest, reply: FastifyReply): Caller {
+  assert(request.principal !== undefined, "an open route has no caller");
   const controller = new AbortController();
   reply.raw.once("close", () => {
     if (!reply.raw.writableFinished) controller.abort(new Error("the caller is gone"));
   });
-  return { principal, requestId: request.id, signal: controller.signal };
+  return { principal: request.principal, requestId: request.id, signal: controller.signal };
 }

@@ -22,7 +22,7 @@ export function addClusterRoutes(app: FastifyInstance, context: ControlContext):
     if (!context.watcher.isKnown(node))
       throw new PlatformError("not_found", `Cannot find node "${node}": join again`);
     context.watcher.hear(heartbeat);
-    return { controls: await context.controls() };
+    return { controls: context.instances.urls };
   });
 }
 

@@ -1,6 +1,7 @@
-import type { ClaimSigner, Log } from "@dsec/kit";
+import type { Log } from "@dsec/kit";
 import type { Creator } from "../app/create.ts";
 import type { Fleet } from "../app/fleet.ts";
+import type { Instances } from "../app/instances.ts";
 import type { Joins } from "../app/join.ts";
 import type { Projects } from "../app/projects.ts";
 import type { Authenticator } from "../iam/authenticate.ts";
@@ -18,10 +19,8 @@ export interface ControlContext {
   readonly edges: Edges;
   readonly watcher: NodeWatcher;
   readonly metrics: ControlMetrics;
-  readonly signer: ClaimSigner;
   readonly log: Log;
-  /** Other instances' cluster URLs and this one's. */
-  readonly controls: () => Promise<string[]>;
+  readonly instances: Instances;
   /** Learns nodes that joined through another instance. */
   readonly refreshNodes: () => Promise<void>;
   readonly batchPerNode: number;

@@ -38,7 +38,7 @@ async function forward(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const caller = await callerOf(context, "member", request, reply);
+  const caller = callerOf(request, reply);
   const { sandbox } = request.params as { readonly sandbox: string };
   const edge = isSandboxId(sandbox) ? context.edges.find(nodeOf(sandbox)) : undefined;
   if (!isSandboxId(sandbox) || edge === undefined) throw sandboxNotFound(sandbox);

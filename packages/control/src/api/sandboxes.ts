@@ -26,7 +26,7 @@ export function addSandboxRoutes(app: FastifyInstance, context: ControlContext):
     routes.createSandbox,
     { body: CreateSandbox, summary: "Create a sandbox" },
     async (request, reply) => {
-      const caller = await callerOf(context, "member", request, reply);
+      const caller = callerOf(request, reply);
       try {
         const sandbox = await context.creator.create({
           ...caller,
@@ -46,7 +46,7 @@ export function addSandboxRoutes(app: FastifyInstance, context: ControlContext):
     routes.listSandboxes,
     { summary: "List sandboxes of the project" },
     async (request, reply) => {
-      const caller = await callerOf(context, "member", request, reply);
+      const caller = callerOf(request, reply);
       return await context.fleet.listSandboxes(caller, parseQuery(ListSandboxes, request.query));
     },
   );
@@ -55,7 +55,7 @@ export function addSandboxRoutes(app: FastifyInstance, context: ControlContext):
     routes.batchCreate,
     { body: BatchCreate, summary: "Create many sandboxes; NDJSON" },
     async (request, reply) => {
-      const caller = await callerOf(context, "member", request, reply);
+      const caller = callerOf(request, reply);
       reply.hijack();
       const stream = reply.raw;
       stream.writeHead(200, { "content-type": "application/x-ndjson", [headers.requestId]: request.id });

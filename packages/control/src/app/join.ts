@@ -11,6 +11,7 @@ import { hashSecret, newSecret } from "../iam/secrets.ts";
 import type { Database } from "../store/database.ts";
 import { insertJoinToken, insertNode, isJoinToken, listNodes, updateNode } from "../store/nodes.ts";
 import type { NodeWatcher } from "../watcher/nodes.ts";
+import type { Instances } from "./instances.ts";
 
 export interface JoinOptions {
   readonly database: Database;
@@ -18,7 +19,7 @@ export interface JoinOptions {
   readonly authority: KeyPair;
   /** Public key of the claims, SPKI PEM. */
   readonly claimKey: string;
-  readonly controls: () => Promise<string[]>;
+  readonly instances: Instances;
 }
 
 const tokenLifetimeMs = 24 * 60 * 60 * 1000;
@@ -61,7 +62,7 @@ export class Joins {
       certificate,
       authority: this.#options.authority.certificate,
       claimKey: this.#options.claimKey,
-      controls: await this.#options.controls(),
+      controls: [...this.#options.instances.urls],
     };
   }
 

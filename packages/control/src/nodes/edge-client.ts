@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
-import { claimHeader, headers, PlatformError, WireErrorBody } from "@dsec/contracts";
+import { claimHeader, headers, PlatformError, randomBase32, routes, WireErrorBody } from "@dsec/contracts";
 import { type ClaimSigner, parseJson } from "@dsec/kit";
 import { type Dispatcher, errors, Pool } from "undici";
+import { WebSocket } from "ws";
 import { claimOf, type Principal } from "../iam/decide.ts";
 
 /** PEM texts with which control shows itself to edges, and the authority that it trusts. */
@@ -37,20 +38,26 @@ export class EdgeUnreachable extends Error {
 
 const connectionsMax = 256;
 const connectTimeoutMs = 2_000;
+/** One output message of the event stream, or the end of a command. */
+const eventBytesMax = 128 * 1024;
 
 /** One edge, over mutual TLS, with a pool of kept connections. */
 export class EdgeClient implements AsyncDisposable {
   readonly #pool: Pool;
+  readonly #url: string;
+  readonly #tls: ReturnType<typeof tlsOptions>;
   readonly #signer: ClaimSigner;
 
   constructor(nodeId: string, url: string, identity: ClientIdentity, signer: ClaimSigner) {
     this.#signer = signer;
+    this.#url = url;
+    this.#tls = tlsOptions(nodeId, identity);
     this.#pool = new Pool(url, {
       connections: connectionsMax,
       pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: tlsOptions(nodeId, identity),
+      connect: { ...this.#tls, timeout: connectTimeoutMs },
     });
   }
 
@@ -95,15 +102,28 @@ export class EdgeClient implements AsyncDisposable {
     return text === "" ? undefined : (JSON.parse(text) as unknown);
   }
 
+  /** A connection of the edge's event stream, as this principal. The caller ends it. */
+  openEventStream(principal: Principal): WebSocket {
+    return new WebSocket(`${this.#url.replace(/^http/, "ws")}${routes.eventStream.path}`, {
+      ...this.#tls,
+      headers: {
+        [claimHeader]: this.#signer.header(claimOf(principal)),
+        [headers.requestId]: randomBase32(16),
+      },
+      handshakeTimeout: connectTimeoutMs,
+      maxPayload: eventBytesMax,
+      perMessageDeflate: false,
+    });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#pool.destroy();
   }
 }
 
 /** TLS settings that accept only the edge of this node, whatever its address. */
-export function tlsOptions(nodeId: string, identity: ClientIdentity) {
+function tlsOptions(nodeId: string, identity: ClientIdentity) {
   return {
-    timeout: connectTimeoutMs,
     key: identity.key,
     cert: identity.certificate,
     ca: identity.authority,
