@@ -12,6 +12,8 @@ pub struct Service {
 /// All that init owns when it starts as pid 1 in the sandbox's final root and namespaces.
 ///
 /// Every descriptor is close-on-exec. Nothing else is open but 0, 1 and 2, which are `/dev/null`.
+/// No signal is blocked or handled; SIGPIPE is ignored, as Rust's runtime has it (`session::enter` resets it).
+/// Capabilities on the host are reduced to what sessions, cgroups and output files need (`sandbox/hygiene.rs`).
 #[derive(Debug)]
 pub struct SandboxContext {
     pub sandbox_id: String,
