@@ -9,7 +9,7 @@ import {
   type StreamEvent,
   StreamRequest,
 } from "@dsec/contracts";
-import { asPlatformError, parseJson } from "@dsec/kit";
+import { asPlatformError, parseJsonWithDefaults } from "@dsec/kit";
 import type { FastifyInstance } from "fastify";
 import { type RawData, WebSocket, WebSocketServer } from "ws";
 import { claimOf } from "./claimed-route.ts";
@@ -93,5 +93,5 @@ function serveClient(client: WebSocket, claim: Claim, context: EdgeContext): voi
 }
 
 function parseRequest(data: RawData): StreamRequest {
-  return parseJson(StreamRequest, (data as Buffer).toString("utf8"), "message");
+  return parseJsonWithDefaults(StreamRequest, (data as Buffer).toString("utf8"), "message");
 }
