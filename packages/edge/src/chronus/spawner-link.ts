@@ -6,6 +6,7 @@ import { SpawnerClient, type SpawnSandbox } from "./spawner-client.ts";
 
 const connectTimeoutMs = 5_000;
 const retryMsMax = 1_000;
+const openAttemptsMax = 4;
 
 export interface SpawnerLinkOptions {
   readonly socketPath: string;
@@ -35,8 +36,16 @@ export class SpawnerLink {
 
   /** Connects for the first time; rejects when no spawner can be started. */
   async open(signal: AbortSignal): Promise<void> {
-    await this.#options.ensure(1, signal);
-    this.#adopt(await this.#connect(signal));
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#options.ensure(attempt, signal);
+        this.#adopt(await this.#connect(signal));
+        return;
+      } catch (error) {
+        if (attempt >= openAttemptsMax) throw error;
+        this.#options.log.warn({ err: error, attempt }, "cannot connect the spawner");
+      }
+    }
   }
 
   /** See SpawnerClient. Rejects with WireError when the spawner is lost meanwhile; whether something was made is then unknown. */

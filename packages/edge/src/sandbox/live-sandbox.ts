@@ -145,7 +145,9 @@ export class LiveSandbox {
   /** Leaves the sandbox running for the next edge. */
   release(): void {
     this.activity[Symbol.dispose]();
-    this.#init?.close();
+    const init = this.#init;
+    this.#init = undefined;
+    init?.close();
   }
 
   async #connect(signal: AbortSignal): Promise<void> {

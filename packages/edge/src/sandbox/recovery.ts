@@ -33,7 +33,7 @@ export async function recover(parts: RecoveryParts, signal: AbortSignal): Promis
     isAlive: ({ pid, startTime }) => pid !== null && startTime !== null && backend.isAlive(pid, startTime),
   });
   await inGroups(plan.adopt, async (record) => adopt(parts, record));
-  await backend.endOrphans((pid) => sandboxes.isInit(pid), signal);
+  await backend.endOrphans(({ pid }) => sandboxes.isInit(pid), signal);
   await inGroups(plan.end, async (ended) => end(parts, ended));
   await inGroups(plan.remove, async (id) => remove(parts, id));
   const report = { adopted: plan.adopt.length, ended: plan.end.length, removed: plan.remove.length };

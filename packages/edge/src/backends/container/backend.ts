@@ -17,7 +17,7 @@ const retryMsMax = 60_000;
 
 export interface ContainerBackendOptions {
   readonly host: ContainerHost;
-  /** Inits of this node by what the kernel says; `startedBefore` in clock ticks since boot when given. */
+  /** Inits of this node by what the kernel says. */
   readonly listInits: () => readonly InitProcess[];
   readonly resolve: (layerId: string) => Promise<LayerManifest>;
   readonly background: Background;
@@ -89,13 +89,14 @@ export class ContainerBackend {
   }
 
   /**
-   * Ends inits that no sandbox explains: made by a spawner that was lost before it could say so. `isKnown` tells the others;
-   * call it only when no creation is in flight.
+   * Ends inits that no sandbox explains: made by a spawner that was lost before it could say so. `isKnown` tells the others,
+   * and those that a creation under way may be making.
    */
-  async endOrphans(isKnown: (pid: number) => boolean, signal: AbortSignal): Promise<void> {
+  async endOrphans(isKnown: (init: InitProcess) => boolean, signal: AbortSignal): Promise<void> {
     const { processes, spawner } = this.#options.host;
-    for (const { pid, startTime } of this.#options.listInits()) {
-      if (isKnown(pid)) continue;
+    for (const init of this.#options.listInits()) {
+      if (isKnown(init)) continue;
+      const { pid, startTime } = init;
       this.#options.log.warn({ pid }, "ending an init that belongs to no sandbox");
       await spawner.kill(pid, startTime, signal);
       await processes.whenGone(pid, startTime, signal);
