@@ -39,6 +39,7 @@ export const areaTables: Readonly<Record<string, ImportTable>> = {
     iam: ["store"],
     placement: [],
     store: [],
+    testing: "*",
   },
   edge: {
     main: "*",
