@@ -243,6 +243,18 @@ impl Connection {
         encode_data(&mut self.queue, channel, stream, bytes);
     }
 
+    /// Whether more DATA should be queued at all.
+    pub fn has_room(&self) -> bool {
+        self.queued() < QUEUE_DATA_MAX
+    }
+
+    /// Lets the peer use a stream again that it ended: `exec` with `more` ends its input twice.
+    pub fn reopen_stream(&mut self, channel: u32, stream: Stream) {
+        if let Some(state) = self.channels.get_mut(&channel) {
+            state.ended_streams &= !stream_bit(stream);
+        }
+    }
+
     pub fn send_eof(&mut self, channel: u32, stream: Stream) {
         self.send_if_open(channel, Body::Eof(stream));
     }

@@ -1,0 +1,139 @@
+//! The runner's process: joins the limits, then forks what init asks for.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::process::{Resource, Rlimit};
+
+use super::fork::{self, Forked, Parent};
+use super::wire::{self, Launch, LaunchNumber, Report};
+use super::{RunnerParts, keep_only, session};
+use crate::init::files::helper;
+use crate::session as session_filter;
+
+/// Runs as the runner. Called in a fresh child of init; keeps nothing of init's descriptors but what it is given.
+pub fn start(socket: OwnedFd, parts: &RunnerParts) -> ! {
+    match prepare(&socket, parts) {
+        // SAFETY: `prepare` put the socket and the user namespace there, and nothing else owns them.
+        Ok(()) => unsafe { serve(&OwnedFd::from_raw_fd(3), &OwnedFd::from_raw_fd(4)) },
+        Err(_) => fork::exit(71),
+    }
+}
+
+fn prepare(socket: &OwnedFd, parts: &RunnerParts) -> io::Result<()> {
+    reset_signals();
+    session_filter::prepare();
+    for procs in &parts.procs {
+        rustix::io::pwrite(procs, b"0", 0)?;
+    }
+    keep_only(&[socket.as_fd(), parts.user_namespace.as_fd()])?;
+    rustix::thread::set_name(c"runner")?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let limit = |value| Rlimit {
+        current: Some(value),
+        maximum: Some(value),
+    };
+    rustix::process::setrlimit(Resource::Nofile, limit(parts.open_files_max))?;
+    // Core files would be the host's business: its pattern may name a program of the host.
+    rustix::process::setrlimit(Resource::Core, limit(0))?;
+    Ok(())
+}
+
+/// What init blocks and what Rust ignores must not reach a program.
+fn reset_signals() {
+    // The kernel's struct sigaction of all zeros: the default disposition. The C library would refuse its own signals.
+    let default = [0u64; 4];
+    for signal in 1..=64 {
+        let none = std::ptr::null_mut::<u64>();
+        // SAFETY: the kernel reads 32 bytes; it refuses the two signals that cannot be set.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                none,
+                8usize,
+            )
+        };
+    }
+    // SAFETY: an all-zero signal set is the empty set.
+    unsafe {
+        let empty: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const empty, std::ptr::null_mut());
+    }
+}
+
+fn serve(socket: &OwnedFd, user_namespace: &OwnedFd) -> ! {
+    let mut buffer = vec![0; wire::PACKET_BYTES_MAX];
+    loop {
+        match wire::receive_launch(socket.as_fd(), &mut buffer) {
+            Ok(Some((number, launch, descriptors))) => {
+                let report = fork_one(
+                    number,
+                    launch,
+                    descriptors,
+                    [socket.as_fd(), user_namespace.as_fd()],
+                );
+                if report.send(socket.as_fd()).is_err() {
+                    fork::exit(72);
+                }
+            }
+            Ok(None) => fork::exit(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => fork::exit(73),
+        }
+    }
+}
+
+fn fork_one(
+    number: LaunchNumber,
+    launch: Launch,
+    descriptors: Vec<OwnedFd>,
+    [socket, user_namespace]: [BorrowedFd<'_>; 2],
+) -> Report {
+    let cgroup = match &launch {
+        Launch::Session(_) => descriptors.first().map(AsFd::as_fd),
+        Launch::File(_) => None,
+    };
+    match fork::fork(cgroup, Parent::ParentOfCaller) {
+        Ok(Forked::Parent(pid)) => Report::Forked {
+            launch: number,
+            pid,
+        },
+        Err(error) => Report::NotForked {
+            launch: number,
+            text: why_not_forked(&error),
+        },
+        Ok(Forked::Child) => {
+            let pid = rustix::process::getpid().as_raw_nonzero().get();
+            let forked = Report::Forked {
+                launch: number,
+                pid,
+            };
+            if forked.send(socket).is_err() {
+                fork::exit(74);
+            }
+            match launch {
+                Launch::Session(launch) => {
+                    let text = session::start(&launch, &descriptors, user_namespace);
+                    let report = Report::NotStarted {
+                        launch: number,
+                        text,
+                    };
+                    // Init that does not hear of it still sees the exit code.
+                    let _ = report.send(socket);
+                    fork::exit(127)
+                }
+                Launch::File(launch) => helper::start(launch, descriptors, user_namespace),
+            }
+        }
+    }
+}
+
+fn why_not_forked(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => "the sandbox is at its limit of processes".into(),
+        Some(libc::ENOMEM) => "the sandbox is out of memory".into(),
+        _ => format!("cannot fork: {error}"),
+    }
+}
