@@ -177,7 +177,11 @@ pub fn sandboxes_of(directory: &Path) -> Vec<i32> {
         };
         let is_ours = fs::read_link(entry.path().join("exe")).is_ok_and(|it| it == binary);
         let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if is_ours && command.starts_with(b"init") {
+        // Init is pid 1 inside; its runner has the same arguments.
+        let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+        let inside = status.lines().find_map(|it| it.strip_prefix("NSpid:"));
+        let is_first = inside.is_some_and(|it| it.split_whitespace().last() == Some("1"));
+        if is_ours && is_first && command.starts_with(b"init") {
             found.push(pid);
         }
     }

@@ -7,9 +7,9 @@ use rustix::process::{Resource, Rlimit};
 
 use super::fork::{self, Forked, Parent};
 use super::wire::{self, Launch, LaunchNumber, Report};
-use super::{RunnerParts, keep_only, session};
+use super::{RunnerParts, keep_only};
 use crate::init::files::helper;
-use crate::session as session_filter;
+use crate::session;
 
 /// Runs as the runner. Called in a fresh child of init; keeps nothing of init's descriptors but what it is given.
 pub fn start(socket: OwnedFd, parts: &RunnerParts) -> ! {
@@ -21,8 +21,9 @@ pub fn start(socket: OwnedFd, parts: &RunnerParts) -> ! {
 }
 
 fn prepare(socket: &OwnedFd, parts: &RunnerParts) -> io::Result<()> {
-    reset_signals();
-    session_filter::prepare();
+    // What init blocks and what Rust ignores must not reach a program.
+    session::reset_signals()?;
+    session::prepare();
     for procs in &parts.procs {
         rustix::io::pwrite(procs, b"0", 0)?;
     }
@@ -37,30 +38,6 @@ fn prepare(socket: &OwnedFd, parts: &RunnerParts) -> io::Result<()> {
     // Core files would be the host's business: its pattern may name a program of the host.
     rustix::process::setrlimit(Resource::Core, limit(0))?;
     Ok(())
-}
-
-/// What init blocks and what Rust ignores must not reach a program.
-fn reset_signals() {
-    // The kernel's struct sigaction of all zeros: the default disposition. The C library would refuse its own signals.
-    let default = [0u64; 4];
-    for signal in 1..=64 {
-        let none = std::ptr::null_mut::<u64>();
-        // SAFETY: the kernel reads 32 bytes; it refuses the two signals that cannot be set.
-        unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signal,
-                default.as_ptr(),
-                none,
-                8usize,
-            )
-        };
-    }
-    // SAFETY: an all-zero signal set is the empty set.
-    unsafe {
-        let empty: libc::sigset_t = std::mem::zeroed();
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const empty, std::ptr::null_mut());
-    }
 }
 
 fn serve(socket: &OwnedFd, user_namespace: &OwnedFd) -> ! {
@@ -115,7 +92,7 @@ fn fork_one(
             }
             match launch {
                 Launch::Session(launch) => {
-                    let text = session::start(&launch, &descriptors, user_namespace);
+                    let text = super::session::start(&launch, &descriptors, user_namespace);
                     let report = Report::NotStarted {
                         launch: number,
                         text,
