@@ -29,7 +29,7 @@ const commandFields = {
   /** A detached command does not keep the sandbox from idling. */
   detached: Type.Boolean({ default: false }),
   /** What the command reads, then end of file: `stdin` is text, `stdinBase64` bytes; at most one of both. */
-  stdin: Type.Optional(Type.String({ maxLength: 1024 * 1024 })),
+  stdin: Type.Optional(Type.String({ maxLength: limits.stdinBytesMax })),
   stdinBase64: Type.Optional(Type.String({ maxLength: 1_400_000 })),
 } as const;
 

@@ -9,6 +9,8 @@ export const limits = {
   argumentsMax: 4_096,
   /** argv and environment of a command together. */
   commandBytesMax: 2 * 1024 * 1024,
+  /** Input of a command, given with its start. */
+  stdinBytesMax: 1024 * 1024,
   /** JSON body of any call but file content. */
   bodyBytesMax: 4 * 1024 * 1024,
   pathLengthMax: 4_096,
