@@ -41,6 +41,7 @@ of control's cluster listener. An edge that has joined before needs neither.
   --layers-dir DIR  layer store, may be shared (default: layers in the data directory)
   --host HOST       address to serve at (default: 127.0.0.1)
   --port PORT       port to serve at (default: a free one)
+  --json            changes nothing: what it says on stdout is JSON anyway
 
 ${exitCodesHelp}
 `,
