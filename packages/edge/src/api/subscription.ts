@@ -84,7 +84,8 @@ export class Subscription {
         },
       },
     );
-    await this.#channel.outcome;
+    // Lost or expired output is missing; the end is told all the same.
+    await this.#channel.outcome.catch(() => undefined);
     if (this.#waiting.length === 0 || this.#isClosed) return;
     this.#drained = Promise.withResolvers<void>();
     await this.#drained.promise;

@@ -57,6 +57,7 @@ export class Container {
     host: ContainerHost,
     parts: { readonly id: SandboxId; readonly init: CreateAnswer; readonly idBase: number },
     groups: SandboxCgroups,
+    /** User ids and layers: given back last, once nothing of the sandbox is left. */
     held: AsyncDisposableStack,
   ) {
     this.id = parts.id;
@@ -94,6 +95,7 @@ export class Container {
     const signal = AbortSignal.timeout(destroyTimeoutMs);
     await endProcesses(this.#host, this.#groups, this, signal);
     await this.#groups.remove(signal);
+    await this.#host.directories.remove(this.id);
     await this.#held.disposeAsync();
   }
 }
@@ -115,7 +117,8 @@ export async function createContainer(
     if (isEmpty) host.ids.giveBack(idBase);
   });
   const layers = held.use(await host.layers.acquire(request.layers));
-  held.defer(async () => {
+  await using files = new AsyncDisposableStack();
+  files.defer(async () => {
     if (isEmpty) await host.directories.remove(id);
   });
   const paths = host.directories.create(id, idBase);
@@ -123,6 +126,7 @@ export async function createContainer(
     const groups = host.cgroups.create(id, request.limits);
     const parts = { ...request, idBase, paths, layerIds: layers.layerIds };
     const init = await host.spawner.create(spawnRequest(parts, groups), signal);
+    files.move();
     return new Container(host, { id, init, idBase }, groups, held.move());
   } catch (cause) {
     isEmpty = false;
@@ -161,7 +165,6 @@ export async function adoptContainer(
   host.ids.adopt(known.idBase);
   held.defer(() => host.ids.giveBack(known.idBase));
   held.use(await host.layers.acquire(request.layers));
-  held.defer(async () => host.directories.remove(request.id));
   const groups = host.cgroups.adopt(request.id);
   return new Container(host, { id: request.id, init: known, idBase: known.idBase }, groups, held.move());
 }

@@ -22,6 +22,8 @@ const files: Record<string, string> = {
 export class FakeInit implements AsyncDisposable {
   readonly executions: string[] = [];
   readonly acknowledged: string[] = [];
+  /** What `shutdown` ends besides this peer. */
+  onShutdown: () => Promise<void> = async () => this[Symbol.asyncDispose]();
   readonly #commands = new Map<string, FakeCommand>();
   #peer: FakePeer | undefined;
 
@@ -78,6 +80,9 @@ export class FakeInit implements AsyncDisposable {
     } else if (request["op"] === "signal") {
       operation.end({});
       this.endCommand(String(request["commandId"]), { signal: request["signal"], cause: "killed" });
+    } else if (request["op"] === "shutdown") {
+      operation.end({});
+      setImmediate(() => void this.onShutdown());
     } else this.#handleFile(operation);
   }
 

@@ -83,7 +83,8 @@ export class FakePeer implements AsyncDisposable {
       for (const { type, channel, payload } of decoder.push(chunk)) {
         const operation = operations.get(channel);
         if (type === frameTypes.ping) this.raw(encodeFrame(frameTypes.pong, 0, payload));
-        else if (type === frameTypes.open) operations.set(channel, this.#open(channel, parseObject(payload)));
+        else if (type === frameTypes.open)
+          operations.set(channel, this.#open(socket, channel, parseObject(payload)));
         else if (type === frameTypes.data) operation?.input.push(Buffer.from(payload.subarray(1)));
         else if (type === frameTypes.eof) operation?.eof();
         else if (type === frameTypes.cancel) operation?.cancel();
@@ -92,13 +93,22 @@ export class FakePeer implements AsyncDisposable {
     this.#send(frameTypes.hello, 0, this.#hello);
   }
 
-  #open(channel: number, request: Json): { input: Buffer[]; eof: () => void; cancel: () => void } {
+  #open(
+    socket: Socket,
+    channel: number,
+    request: Json,
+  ): { input: Buffer[]; eof: () => void; cancel: () => void } {
     const ended = Promise.withResolvers<void>();
     const cancel = new AbortController();
     const input: Buffer[] = [];
     let closed = false;
+    const raw = (bytes: Uint8Array): void => {
+      if (!socket.destroyed) socket.write(bytes);
+    };
+    const send = (type: FrameType, payload: Json): void =>
+      raw(encodeFrame(type, channel, Buffer.from(JSON.stringify(payload))));
     const close = (payload: Json): void => {
-      if (!closed) this.#send(frameTypes.end, channel, payload);
+      if (!closed) send(frameTypes.end, payload);
       closed = true;
     };
     this.#handler({
@@ -106,14 +116,14 @@ export class FakePeer implements AsyncDisposable {
       input,
       inputEnded: ended.promise,
       cancelled: cancel.signal,
-      accept: (answer) => this.#send(frameTypes.accept, channel, answer),
-      data: (stream, bytes) => this.raw(encodeData(channel, stream, bytes)),
-      eof: (stream) => this.raw(encodeFrame(frameTypes.eof, channel, Buffer.of(stream))),
+      accept: (answer) => send(frameTypes.accept, answer),
+      data: (stream, bytes) => raw(encodeData(channel, stream, bytes)),
+      eof: (stream) => raw(encodeFrame(frameTypes.eof, channel, Buffer.of(stream))),
       gap: (stream, bytes) => {
         const payload = Buffer.alloc(9);
         payload.writeUInt8(stream, 0);
         payload.writeBigUInt64LE(BigInt(bytes), 1);
-        this.raw(encodeFrame(frameTypes.gap, channel, payload));
+        raw(encodeFrame(frameTypes.gap, channel, payload));
       },
       end: (ok) => close({ ok }),
       fail: (code, message) => close({ error: { code, message } }),
