@@ -8,6 +8,7 @@ import {
   findCgroups,
   isKernelNewEnough,
   judgeCapabilities,
+  judgeCorePattern,
   judgeDistribution,
   judgeIdMap,
 } from "./host-facts.mjs";
@@ -92,6 +93,13 @@ const hostChecks = [
       "Mount cgroup v2 with the controllers cpu, memory and pids; or those three as v1 and an empty v2 beside them " +
       "(mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified); all writable.",
     run: () => probeCgroups(readFileSync("/proc/self/mounts", "utf8")),
+  },
+  {
+    name: "core dumps",
+    remedy:
+      "Set kernel.core_pattern to a file name (sysctl kernel.core_pattern=core): a pattern that starts a program " +
+      "runs it on the host whenever something in a sandbox crashes.",
+    run: () => judgeCorePattern(readFileSync("/proc/sys/kernel/core_pattern", "utf8")),
   },
   {
     name: "disk",

@@ -7,6 +7,7 @@ import {
   findCgroups,
   isKernelNewEnough,
   judgeCapabilities,
+  judgeCorePattern,
   judgeDistribution,
   judgeIdMap,
 } from "./host-facts.mjs";
@@ -47,6 +48,11 @@ test("judgeCapabilities() names what a container's root lacks", () => {
 test("judgeIdMap() refuses root of a user namespace", () => {
   assert.equal(judgeIdMap("         0          0 4294967295\n").kind, "ok");
   assert.equal(judgeIdMap("         0     100000      65536\n").kind, "failed");
+});
+
+test("judgeCorePattern() warns of a program that a crash inside would start on the host", () => {
+  assert.equal(judgeCorePattern("core\n").kind, "ok");
+  assert.equal(judgeCorePattern("|/usr/lib/systemd/systemd-coredump %P %u\n").kind, "warning");
 });
 
 test("findCgroups() takes v2, or v1 with an empty v2 beside it, and names what is missing", () => {

@@ -68,6 +68,17 @@ export function judgeIdMap(uidMap) {
 }
 
 /**
+ * The kernel starts the program of a pattern with "|" as root on the host, in no sandbox, with the memory of what crashed as input.
+ * @param {string} pattern text of /proc/sys/kernel/core_pattern
+ * @returns {CheckOutcome}
+ */
+export function judgeCorePattern(pattern) {
+  const program = pattern.trim();
+  if (!program.startsWith("|")) return { kind: "ok", found: "no program is started" };
+  return { kind: "warning", found: `a crash starts ${program.slice(1)}` };
+}
+
+/**
  * Which hierarchies the platform would use. On v1 the controllers limit, and an empty v2 hierarchy groups commands.
  * @param {string} mounts text of /proc/self/mounts
  * @returns {{ version: 1 | 2, directories: string[] } | { missing: string[] }}
