@@ -1,3 +1,4 @@
+import { limits } from "@dsec/contracts";
 import { type Static, Type } from "typebox";
 
 /** Settings of a control instance. */
@@ -42,6 +43,8 @@ export const ControlConfig = Type.Object(
     batchPerNode: Type.Integer({ minimum: 1, maximum: 1_024, default: 16 }),
     /** How long a revoked key may still be accepted. */
     keyCacheMs: Type.Integer({ minimum: 0, maximum: 60_000, default: 2_000 }),
+    /** How often an event stream says that it lives, and checks its edges and key. */
+    streamKeepAliveMs: Type.Integer({ minimum: 10, maximum: 60_000, default: limits.streamKeepAliveMs }),
     logLevel: Type.String({ default: "info" }),
     logFile: Type.Optional(Type.String()),
   },

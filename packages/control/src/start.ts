@@ -95,6 +95,7 @@ function contextOf(config: ControlConfig, parts: Parts): ControlContext {
     instances,
     refreshNodes: async () => watcher.know(await listNodes(database)),
     batchPerNode: config.batchPerNode,
+    streamKeepAliveMs: config.streamKeepAliveMs,
   };
 }
 

@@ -24,4 +24,5 @@ export interface ControlContext {
   /** Learns nodes that joined through another instance. */
   readonly refreshNodes: () => Promise<void>;
   readonly batchPerNode: number;
+  readonly streamKeepAliveMs: number;
 }

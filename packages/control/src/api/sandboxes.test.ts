@@ -153,7 +153,7 @@ test("a list merges all nodes in order, page by page", async () => {
   do {
     const page = await fleet.call(
       "GET",
-      `/v1/sandboxes?limit=7${cursor === null ? "" : `&cursor=${String(cursor)}`}`,
+      `/v1/sandboxes?limit=7${cursor === null ? "" : `&cursor=${cursor as string}`}`,
     );
     assert.equal(page.status, 200);
     ids.push(...(page.body["items"] as Sandbox[]).map(({ id }) => id));

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
-import { httpStatusOf, limits, PlatformError, randomBase32, routes } from "@dsec/contracts";
+import { httpStatusOf, PlatformError, randomBase32, routes } from "@dsec/contracts";
 import { addRoute, asPlatformError, errorBody } from "@dsec/kit";
 import type { FastifyInstance } from "fastify";
 import { WebSocketServer } from "ws";
@@ -41,7 +41,7 @@ export function addEventStreams(app: FastifyInstance, context: ControlContext): 
             watcher: context.watcher,
             log: context.log,
             isAllowed: async () => await isAllowed(check),
-            keepAliveMs: limits.streamKeepAliveMs,
+            keepAliveMs: context.streamKeepAliveMs,
           });
         }),
       (error: unknown) => refuse(socket, asPlatformError(error)),
