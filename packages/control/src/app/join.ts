@@ -22,6 +22,11 @@ export interface JoinOptions {
   readonly instances: Instances;
 }
 
+interface Admitted {
+  readonly nodeId: string;
+  readonly certificate: string;
+}
+
 const tokenLifetimeMs = 24 * 60 * 60 * 1000;
 const idAttemptsMax = 32;
 const tokenPattern = /^dj_[0-9a-f]{64}_([A-Za-z0-9_-]{43})$/;
@@ -51,11 +56,11 @@ export class Joins {
     ) {
       throw new PlatformError("unauthenticated", "Cannot join: the token is unknown or has expired");
     }
-    const nodeId =
+    // The certificate first: a request that cannot be signed must not leave a node behind.
+    const { nodeId, certificate } =
       request.nodeId === undefined
         ? await this.#newNode(request)
         : await this.#knownNode(request, request.nodeId, peer);
-    const certificate = await this.#certificate(request, nodeId);
     this.#options.watcher.know(await listNodes(this.#options.database));
     return {
       nodeId,
@@ -66,25 +71,27 @@ export class Joins {
     };
   }
 
-  async #newNode(request: JoinNode): Promise<string> {
+  async #newNode(request: JoinNode): Promise<Admitted> {
     for (let attempt = 0; attempt < idAttemptsMax; attempt += 1) {
-      const id = newNodeId();
-      if (await this.#insert(request, id)) return id;
+      const nodeId = newNodeId();
+      const certificate = await this.#certificate(request, nodeId);
+      if (await this.#insert(request, nodeId)) return { nodeId, certificate };
     }
     throw new PlatformError("internal", "Cannot join: no free node id was found");
   }
 
   /** A node keeps its id over a new join when it proves that it is that node, or when this store has never heard of it. */
-  async #knownNode(request: JoinNode, nodeId: string, peer: string | undefined): Promise<string> {
-    if (peer !== `edge-${nodeId}` && !(await this.#insert(request, nodeId as NodeId))) {
+  async #knownNode(request: JoinNode, nodeId: string, peer: string | undefined): Promise<Admitted> {
+    const certificate = await this.#certificate(request, nodeId);
+    const isNew = await this.#insert(request, nodeId as NodeId);
+    if (!isNew && peer !== `edge-${nodeId}`) {
       throw new PlatformError(
         "forbidden",
         `Cannot join as node "${nodeId}": show the certificate of that node`,
       );
     }
-    await this.#insert(request, nodeId as NodeId);
     await updateNode(this.#options.database, { id: nodeId, hostname: request.hostname, url: request.url });
-    return nodeId;
+    return { nodeId, certificate };
   }
 
   async #insert(request: JoinNode, id: NodeId): Promise<boolean> {
