@@ -1,5 +1,6 @@
 //! Init in real namespaces and groups, driven over its socket. Needs root; says so and passes otherwise.
 
+mod bounds;
 mod client;
 mod commands;
 mod files;
@@ -21,7 +22,10 @@ fn main() {
     let filter = std::env::args()
         .skip(1)
         .find(|argument| !argument.starts_with('-'));
-    let tests = commands::TESTS.iter().chain(files::TESTS);
+    let tests = commands::TESTS
+        .iter()
+        .chain(bounds::TESTS)
+        .chain(files::TESTS);
     let chosen: Vec<&Test> = tests
         .filter(|(name, _)| filter.as_ref().is_none_or(|filter| name.contains(filter)))
         .collect();

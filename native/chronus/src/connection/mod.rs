@@ -4,14 +4,19 @@
 //! [`Connection::receive`] and [`Connection::flush`], and takes what arrived with [`Connection::next_incoming`].
 //! Any error ends the connection: the owner drops it.
 
+mod channel;
+mod ended;
+
 use std::collections::HashMap;
-use std::fmt;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+pub use ended::Ended;
+
+use channel::{Channel, stream_bit};
 
 use crate::frame::{Body, DATA_BYTES_MAX, Decoder, Frame, PAYLOAD_BYTES_MAX, Stream, Violation};
 use crate::frame::{encode, encode_data};
@@ -33,36 +38,6 @@ const QUEUE_MAX: usize = 16 * 1024 * 1024;
 const DATA_CHUNK: usize = 65_536;
 /// Consumed bytes are given back as credit in steps of at least this many.
 const CREDIT_STEP: u32 = 65_536;
-
-/// Why a connection is over.
-#[derive(Debug)]
-pub enum Ended {
-    /// The peer closed it.
-    Closed,
-    Violation(Violation),
-    Io(io::Error),
-    /// The peer reads too slowly for what it asked for.
-    Overflow,
-}
-
-impl fmt::Display for Ended {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed => write!(out, "the peer closed the connection"),
-            Self::Violation(violation) => violation.fmt(out),
-            Self::Io(error) => write!(out, "the connection failed: {error}"),
-            Self::Overflow => write!(out, "the peer does not read what it asked for"),
-        }
-    }
-}
-
-impl std::error::Error for Ended {}
-
-impl From<Violation> for Ended {
-    fn from(violation: Violation) -> Self {
-        Self::Violation(violation)
-    }
-}
 
 /// What the edge sent, checked against the rules of channels and credit. PING and CREDIT are handled inside.
 #[derive(Debug, PartialEq, Eq)]
@@ -101,33 +76,6 @@ pub enum Incoming {
     Credit {
         channel: u32,
     },
-}
-
-#[derive(Debug)]
-struct Channel {
-    opened_by_peer: bool,
-    accepted: bool,
-    /// DATA bytes that we may send.
-    send_credit: u32,
-    /// DATA bytes that the peer may send.
-    receive_credit: u32,
-    /// Bytes consumed and not yet given back as credit.
-    consumed: u32,
-    /// Streams that the peer ended with EOF, one bit each.
-    ended_streams: u8,
-}
-
-impl Channel {
-    fn new(opened_by_peer: bool) -> Self {
-        Self {
-            opened_by_peer,
-            accepted: false,
-            send_credit: CREDIT_INITIAL,
-            receive_credit: CREDIT_INITIAL,
-            consumed: 0,
-            ended_streams: 0,
-        }
-    }
 }
 
 /// One connection of the edge to this process.
@@ -368,7 +316,7 @@ impl Connection {
             body => {
                 self.check_known(channel)?;
                 Ok(match self.channels.get_mut(&channel) {
-                    Some(state) => take_of_channel(channel, state, body)?,
+                    Some(state) => state.take(channel, body)?,
                     // Sent before the peer saw our END.
                     None => None,
                 }
@@ -415,56 +363,6 @@ impl Connection {
             true => Ok(()),
             false => Err(Violation("a channel that was never opened")),
         }
-    }
-}
-
-fn take_of_channel(
-    channel: u32,
-    state: &mut Channel,
-    body: Body,
-) -> Result<Option<Incoming>, Violation> {
-    Ok(match body {
-        Body::Accept(payload) if !state.opened_by_peer && !state.accepted => {
-            state.accepted = true;
-            Some(Incoming::Accept { channel, payload })
-        }
-        Body::End(payload) if !state.opened_by_peer => Some(Incoming::End { channel, payload }),
-        Body::Cancel if state.opened_by_peer => Some(Incoming::Cancel { channel }),
-        Body::Credit(bytes) => {
-            let credit = state.send_credit.checked_add(bytes);
-            let credit = credit.filter(|&credit| credit <= CREDIT_MAX);
-            state.send_credit = credit.ok_or(Violation("more credit than allowed"))?;
-            Some(Incoming::Credit { channel })
-        }
-        Body::Data(stream, bytes) => {
-            let cost = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            if state.ended_streams & stream_bit(stream) != 0 {
-                return Err(Violation("DATA after EOF"));
-            }
-            let credit = state.receive_credit.checked_sub(cost);
-            state.receive_credit = credit.ok_or(Violation("DATA beyond its credit"))?;
-            Some(Incoming::Data {
-                channel,
-                stream,
-                bytes,
-            })
-        }
-        Body::Eof(stream) => {
-            if state.ended_streams & stream_bit(stream) != 0 {
-                return Err(Violation("EOF twice"));
-            }
-            state.ended_streams |= stream_bit(stream);
-            Some(Incoming::Eof { channel, stream })
-        }
-        _ => return Err(Violation("a frame that the opener's side never sends")),
-    })
-}
-
-fn stream_bit(stream: Stream) -> u8 {
-    match stream {
-        Stream::Input => 1,
-        Stream::Output => 2,
-        Stream::ErrorOutput => 4,
     }
 }
 
