@@ -8,6 +8,7 @@ const lookBack = 50;
 
 /** Subjects that landed without this check; history is not rewritten for them. */
 const landed = new Set([
+  "chronus/init: take the session's signal reset, count inits by pid in tests",
   "chronus/spawner: let U's helper finish beside the creation, split the peers",
   "chronus: test isolation, failures and crashes of the spawner on the kernel",
   "edge, tools: explain the large folders; leave test support out of dead code",

@@ -1,4 +1,4 @@
-import { type Failure, PlatformError, type SandboxState } from "@dsec/contracts";
+import { type Failure, PlatformError } from "@dsec/contracts";
 
 /** Why a sandbox ends: null when its owner simply stopped it. */
 export interface EndReason {
@@ -43,10 +43,6 @@ export function advance(state: Lifecycle, event: LifecycleEvent): Lifecycle {
       return event satisfies never;
   }
   throw new PlatformError("invalid_state", `Cannot do that while the sandbox is ${state.kind}`);
-}
-
-export function hasEnded(state: SandboxState): boolean {
-  return state === "stopped" || state === "failed";
 }
 
 /** An end that the owner or a limit of the sandbox wanted is a stop; any other is a failure. */

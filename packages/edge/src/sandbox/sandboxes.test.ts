@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Exec, Sandbox } from "@dsec/contracts";
 import { wait } from "@dsec/kit";
-import { plainRequest, TestNode } from "./testing.ts";
+import { plainRequest, TestNode } from "./testing/test-node.ts";
 
 const one = { project: "prone", admin: false };
 const two = { project: "prtwo", admin: false };

@@ -4,16 +4,16 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { type CreateSandbox, type LayerManifest, type NodeId, PlatformError } from "@dsec/contracts";
 import { Background, silentLog } from "@dsec/kit";
-import { ContainerBackend } from "../backends/container/backend.ts";
-import { FakeHost } from "../backends/fakes/fake-host.ts";
-import { HealthMonitor } from "../chronus/health.ts";
-import type { HostLoad } from "../host/load.ts";
-import { LayerResolver } from "../layers/resolver.ts";
-import { Ledger } from "../ledger/ledger.ts";
-import { LoadMonitor } from "./admission.ts";
-import { ImageFactsReader } from "./image-facts.ts";
-import { type RecoveryReport, recover } from "./recovery.ts";
-import { Sandboxes } from "./sandboxes.ts";
+import { ContainerBackend } from "../../backends/container/backend.ts";
+import { FakeHost } from "../../backends/fakes/fake-host.ts";
+import { HealthMonitor } from "../../chronus/health.ts";
+import type { HostLoad } from "../../host/load.ts";
+import { LayerResolver } from "../../layers/resolver.ts";
+import { Ledger } from "../../ledger/ledger.ts";
+import { LoadMonitor } from "../admission.ts";
+import { ImageFactsReader } from "../image-facts.ts";
+import { type RecoveryReport, recover } from "../recovery.ts";
+import { Sandboxes } from "../sandboxes.ts";
 
 export const idleLoad: HostLoad = {
   memoryTotalMib: 8_192,
