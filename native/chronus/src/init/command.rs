@@ -70,6 +70,8 @@ pub(super) struct Command {
     /// Why the program was not run, or why the runner could not say what became of it.
     pub(super) failure: Option<(Cause, String)>,
     pub(super) outcome: Option<Outcome>,
+    /// Deadline of the timer that expires its output.
+    pub(super) expires: Option<u64>,
     pub(super) acknowledged: bool,
     pub(super) expired: bool,
 }
@@ -145,7 +147,7 @@ impl Table {
     }
 
     /// Marks a command as ended and gives those that are to be forgotten for it.
-    pub(super) fn ended(&mut self, number: CommandNumber) -> Vec<CommandNumber> {
+    pub(super) fn ended(&mut self, number: CommandNumber) -> Vec<(CommandNumber, Command)> {
         self.running = self.running.saturating_sub(1);
         self.ended.push_back(number);
         let mut forgotten = Vec::new();
@@ -158,8 +160,7 @@ impl Table {
                 break;
             };
             if self.commands.get(&oldest).is_some_and(Command::is_idle) {
-                self.drop_command(oldest);
-                forgotten.push(oldest);
+                forgotten.extend(self.drop_command(oldest).map(|command| (oldest, command)));
             } else {
                 self.ended.push_back(oldest);
             }
@@ -170,13 +171,14 @@ impl Table {
     /// Forgets an ended command.
     pub(super) fn forget(&mut self, number: CommandNumber) {
         self.ended.retain(|&other| other != number);
-        self.drop_command(number);
+        // Its timer has fired: only commands with expired output are forgotten here.
+        drop(self.drop_command(number));
     }
 
-    fn drop_command(&mut self, number: CommandNumber) {
-        if let Some(command) = self.commands.remove(&number) {
-            self.by_action.remove(&command.action_id);
-        }
+    fn drop_command(&mut self, number: CommandNumber) -> Option<Command> {
+        let command = self.commands.remove(&number)?;
+        self.by_action.remove(&command.action_id);
+        Some(command)
     }
 
     /// Numbers of all commands, in order of start.

@@ -133,18 +133,21 @@ impl Init {
             return;
         };
         command.outcome = Some(outcome.clone());
+        command.expires = Some(self.timers.set_in(OUTPUT_KEPT_MS, Timer::Expire(number)));
         let is_gone = matches!(command.group, Group::Gone);
         if is_gone {
             self.close_outputs(number);
         }
         self.store.end(number);
-        self.timers.set_in(OUTPUT_KEPT_MS, Timer::Expire(number));
         if let Some(connection) = self.peers.current() {
             connection.event(&Event::CommandEnded { outcome });
         }
         self.mark_readers(number);
-        for forgotten in self.commands.ended(number) {
+        for (forgotten, command) in self.commands.ended(number) {
             self.store.forget(forgotten);
+            if let Some(deadline) = command.expires {
+                self.timers.remove(deadline, Timer::Expire(forgotten));
+            }
         }
     }
 
@@ -159,6 +162,7 @@ impl Init {
         self.store.expire(number);
         if let Some(command) = self.commands.get_mut(number) {
             command.expired = true;
+            command.expires = None;
         }
         self.forget_if_done(number);
     }
@@ -243,6 +247,7 @@ mod tests {
             first_end: None,
             failure: None,
             outcome: None,
+            expires: None,
             acknowledged: false,
             expired: false,
         }

@@ -164,6 +164,7 @@ impl Init {
             first_end: None,
             failure: None,
             outcome: None,
+            expires: None,
             acknowledged: false,
             expired: false,
         };

@@ -31,6 +31,10 @@ pub const TESTS: &[Test] = &[
         environment_and_ids,
     ),
     ("sessions are kept away from init", isolation),
+    (
+        "a killed runner is replaced by the next start",
+        killed_runner,
+    ),
 ];
 
 fn long_arguments(_: &Sandbox, client: &mut Client) {
@@ -191,4 +195,15 @@ fn isolation(_: &Sandbox, client: &mut Client) {
         next.stdout(),
         "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"
     );
+}
+
+fn killed_runner(sandbox: &Sandbox, client: &mut Client) {
+    let before = client.open(&shell("before-kill", "sleep 0.5; echo kept"));
+    client.accepted(before);
+    std::thread::sleep(Duration::from_millis(100));
+    sandbox.kill_runner();
+    client.ping();
+    let received = client.call(&shell("after-kill", "echo alive"));
+    assert_eq!(received.stdout(), "alive\n");
+    assert_eq!(client.finish(before).stdout(), "kept\n");
 }

@@ -149,6 +149,22 @@ impl Sandbox {
         })
     }
 
+    /// Kills the runner as the OOM killer would, and waits until it is reaped.
+    pub fn kill_runner(&self) {
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let path = entry.path();
+            let comm = fs::read_to_string(path.join("comm")).unwrap_or_default();
+            let groups = fs::read_to_string(path.join("cgroup")).unwrap_or_default();
+            let name = self.directory.file_name().unwrap().to_str().unwrap();
+            if comm == "runner\n" && groups.contains(name) {
+                let pid = entry.file_name().to_str().unwrap().parse().unwrap();
+                // SAFETY: it is the runner of this test.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+                crate::commands::eventually(|| !path.exists());
+            }
+        }
+    }
+
     /// Waits for init's exit code.
     pub fn wait(&mut self) -> i32 {
         let mut status = 0;

@@ -271,6 +271,7 @@ impl Init {
         if let Some(operation) = self.operations.get_mut(&id) {
             operation.channel = None;
         }
+        while self.pump_file(id) == Pumped::More {}
     }
 
     pub(in crate::init) fn file_not_forked(&mut self, id: u64, text: &str) {

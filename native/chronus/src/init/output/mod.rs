@@ -154,7 +154,12 @@ impl OutputStore {
 
     /// Drops the output of a command; its counts stay, and all its bytes read as a gap.
     pub fn expire(&mut self, command: CommandNumber) {
-        self.ended.retain(|&other| other != command);
+        // The oldest goes first nearly always.
+        if self.ended.front() == Some(&command) {
+            self.ended.pop_front();
+        } else {
+            self.ended.retain(|&other| other != command);
+        }
         self.drop_output(command);
     }
 
