@@ -13,6 +13,7 @@ import {
 } from "@dsec/cli";
 import type { EdgeConfig, Leak } from "@dsec/edge";
 import { DsecClient } from "@dsec/sdk";
+import { withDaemons } from "./daemons.ts";
 
 export interface PlatformOptions {
   /** On this machine, each with directories of its own; 1 when not given. */
@@ -163,7 +164,10 @@ class RunningPlatform implements TestPlatform {
 
   async leaks(): Promise<readonly Leak[]> {
     const { places, nodeIds, lookUp } = this.#owner;
-    return await findLeaks(lookUp, { places, nodeIds: [...nodeIds] }, AbortSignal.timeout(30_000));
+    const { control, edges } = this.state;
+    const daemons = { pids: [control, ...edges].map(({ pid }) => pid), runDir: places.runDir };
+    const before = withDaemons(lookUp, lookAtHost(places), daemons);
+    return await findLeaks(before, { places, nodeIds: [...nodeIds] }, AbortSignal.timeout(30_000));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
