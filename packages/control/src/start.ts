@@ -110,9 +110,10 @@ function openEdges(watcher: NodeWatcher, secrets: PlatformSecrets): Edges {
 
 /** The first key of an empty store, also written to `file` when there is one. */
 async function bootstrap(projects: Projects, file: string | undefined): Promise<string | undefined> {
-  const key = (await projects.bootstrap())?.secret;
-  if (key === undefined || file === undefined) return key;
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, `${key}\n`, { mode: 0o600 });
-  return key;
+  const keep = (secret: string): void => {
+    if (file === undefined) return;
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, `${secret}\n`, { mode: 0o600, flush: true });
+  };
+  return (await projects.bootstrap(keep))?.secret;
 }

@@ -40,8 +40,8 @@ export class Projects {
     return (await listKeys(this.#database)).map(({ secretSha256: _secret, ...key }) => key);
   }
 
-  /** The secret is in the answer and nowhere else. */
-  async createKey(request: CreateKey): Promise<CreatedKey> {
+  /** The secret is in the answer and nowhere else; `keep` hears it before the store knows the key. */
+  async createKey(request: CreateKey, keep: (secret: string) => void = () => undefined): Promise<CreatedKey> {
     const project = await findProject(this.#database, request.project);
     if (project === undefined)
       throw new PlatformError("not_found", `Cannot find project "${request.project}"`);
@@ -55,6 +55,7 @@ export class Projects {
       createdAtMs: Date.now(),
       revokedAtMs: null,
     };
+    keep(keyText(id, secret));
     await insertKey(this.#database, { ...key, secretSha256: hashSecret(secret) });
     return { key, secret: keyText(id, secret) };
   }
@@ -64,10 +65,13 @@ export class Projects {
       throw new PlatformError("not_found", `Cannot find key "${id}"`);
   }
 
-  /** On an empty store: project `default` and its first admin key. Undefined when there are keys already. */
-  async bootstrap(): Promise<CreatedKey | undefined> {
+  /**
+   * On an empty store: project `default` and its first admin key. Undefined when there are keys already. `keep` hears the secret first:
+   * a crash in between leaves a secret without a key, and the next start makes another, never a key that nobody knows.
+   */
+  async bootstrap(keep: (secret: string) => void): Promise<CreatedKey | undefined> {
     if ((await countKeys(this.#database)) > 0) return undefined;
     await insertProject(this.#database, { id: newProjectId(), name: "default", createdAtMs: Date.now() });
-    return await this.createKey({ project: "default", name: "bootstrap", role: "admin" });
+    return await this.createKey({ project: "default", name: "bootstrap", role: "admin" }, keep);
   }
 }
