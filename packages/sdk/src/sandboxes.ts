@@ -70,7 +70,9 @@ export class Sandboxes {
       }
       if (number > 1) await pause(delayBeforeRetryMs(number - 1, undefined), signal);
       const left = { timeoutMs: Math.max(1, endsAtMs - performance.now()) };
-      for await (const item of this.#batchOnce(batch, idempotencyKey, { ...options, ...left })) {
+      const isNew = number === 1 && options.idempotencyKey === undefined;
+      const key = { text: idempotencyKey, isNew };
+      for await (const item of this.#batchOnce(batch, key, { ...options, ...left })) {
         if (seen.has(item.index)) continue;
         seen.add(item.index);
         yield item;
@@ -111,7 +113,7 @@ export class Sandboxes {
   /** Lines until the answer ends or its connection is lost. */
   async *#batchOnce(
     batch: object,
-    idempotencyKey: string,
+    key: { readonly text: string; readonly isNew: boolean },
     options: CallOptions,
   ): AsyncGenerator<BatchItem, void, undefined> {
     const { response, release } = await this.#link.transport.open({
@@ -119,7 +121,8 @@ export class Sandboxes {
       route: routes.batchCreate,
       what: "create batch",
       json: batch,
-      headers: { [headers.idempotencyKey]: idempotencyKey },
+      headers: { [headers.idempotencyKey]: key.text },
+      ...(key.isNew ? { firstHeaders: { [headers.attempt]: "1" } } : {}),
       repeatable: true,
     });
     try {

@@ -56,6 +56,8 @@ export function addSandboxRoutes(app: FastifyInstance, context: ControlContext):
     { body: BatchCreate, summary: "Create many sandboxes; NDJSON" },
     async (request, reply) => {
       const caller = callerOf(request, reply);
+      const hasKey = request.headers[headers.idempotencyKey] !== undefined;
+      const key = hasKey ? keyOf(request) : undefined;
       reply.hijack();
       const stream = reply.raw;
       stream.writeHead(200, { "content-type": "application/x-ndjson", [headers.requestId]: request.id });
@@ -66,6 +68,7 @@ export function addSandboxRoutes(app: FastifyInstance, context: ControlContext):
           .filter((id) => context.watcher.healthOf(id) === "healthy").length;
         const options = {
           creator: context.creator,
+          key,
           concurrency: Math.max(1, healthy) * context.batchPerNode,
           remove: async (sandbox: { readonly id: string }) => await remove(context, caller, sandbox.id),
         };

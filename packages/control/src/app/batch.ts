@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { BatchCreate, BatchLine, Sandbox } from "@dsec/contracts";
 import { randomBase32 } from "@dsec/contracts";
 import { asPlatformError, errorBody } from "@dsec/kit";
@@ -7,13 +8,18 @@ export interface BatchOptions {
   readonly creator: Creator;
   /** Creations under way at once. */
   readonly concurrency: number;
-  /** Removes a sandbox that nobody was told of. */
+  /**
+   * The caller's key. Each sandbox gets one that is derived from it, so that the same batch again answers the same sandboxes; those that nobody
+   * was told of stay for that, until their idle time is over.
+   */
+  readonly key: CreateCall["key"] | undefined;
+  /** Removes a sandbox that nobody was told of, of a batch without a key. */
   readonly remove: (sandbox: Sandbox) => Promise<void>;
 }
 
 /**
  * Creates `count` sandboxes and hands out a line for each as it becomes usable or fails. When `deliver` fails or the call is aborted no
- * more are begun, and those whose line was not delivered are removed.
+ * more are begun, and those whose line was not delivered are removed unless the batch has a key.
  */
 export async function createBatch(
   batch: BatchCreate,
@@ -29,12 +35,13 @@ export async function createBatch(
     while (next < batch.count && !signal.aborted) {
       const index = next;
       next += 1;
-      const line = await createOne(
-        index,
-        batch,
-        { ...call, signal: AbortSignal.timeout(createTimeoutMs) },
-        options.creator,
-      );
+      const one = {
+        ...call,
+        request: batch.template,
+        key: keyOfOne(index, options.key),
+        signal: AbortSignal.timeout(createTimeoutMs),
+      };
+      const line = await createOne(index, one, options.creator);
       if ("sandbox" in line) undelivered.add(line.sandbox);
       signal.throwIfAborted();
       await deliver(line);
@@ -50,7 +57,8 @@ export async function createBatch(
     }
   });
   const results = await Promise.allSettled(workers);
-  await Promise.all([...undelivered].map(async (sandbox) => await options.remove(sandbox)));
+  if (options.key === undefined)
+    await Promise.all([...undelivered].map(async (sandbox) => await options.remove(sandbox)));
   const failure = results.find((result) => result.status === "rejected");
   if (failure !== undefined) throw failure.reason;
 }
@@ -58,16 +66,17 @@ export async function createBatch(
 /** A creation that has begun is finished, so that its sandbox is known and can be removed. */
 const createTimeoutMs = 120_000;
 
-async function createOne(
-  index: number,
-  batch: BatchCreate,
-  call: Omit<CreateCall, "request" | "key">,
-  creator: Creator,
-): Promise<BatchLine> {
-  const key = { text: `batch-${randomBase32(24)}`, fresh: true };
+async function createOne(index: number, call: CreateCall, creator: Creator): Promise<BatchLine> {
   try {
-    return { index, sandbox: await creator.create({ ...call, request: batch.template, key }) };
+    return { index, sandbox: await creator.create(call) };
   } catch (error) {
     return { index, error: errorBody(asPlatformError(error), call.requestId) };
   }
+}
+
+/** Short enough for any key of a caller, and never one that a caller would choose. */
+function keyOfOne(index: number, batchKey: BatchOptions["key"]): CreateCall["key"] {
+  if (batchKey === undefined) return { text: `batch-${randomBase32(24)}`, fresh: true };
+  const digest = createHash("sha256").update(batchKey.text).digest("hex");
+  return { text: `batch-${digest}-${index}`, fresh: batchKey.fresh };
 }

@@ -1,4 +1,5 @@
 import { type Exec, PlatformError, type StartCommand, type User } from "@dsec/contracts";
+import type { CommandChannel } from "../chronus/init-client.ts";
 import type { ImageFacts } from "./image-facts.ts";
 
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -48,4 +49,14 @@ export function inputOf({ stdin, stdinBase64 }: Pick<Exec, "stdin" | "stdinBase6
   }
   if (stdinBase64 !== undefined) return Buffer.from(stdinBase64, "base64");
   return stdin === undefined ? undefined : Buffer.from(stdin, "utf8");
+}
+
+/** Sends the input; resolves when the command has it all or takes no more. */
+export async function feed(channel: CommandChannel, input: Buffer | undefined): Promise<void> {
+  if (input === undefined) return;
+  try {
+    await channel.sendInput(input);
+  } catch {
+    // The command ended, or the connection did, before it had read everything; its end says which.
+  }
 }

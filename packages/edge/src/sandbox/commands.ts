@@ -19,7 +19,7 @@ import type { CommandRecord } from "../ledger/records.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import type { Activity } from "./activity.ts";
 import { asCallError } from "./chronus-errors.ts";
-import { argvOf, environmentOf, inputOf } from "./command-environment.ts";
+import { argvOf, environmentOf, feed, inputOf } from "./command-environment.ts";
 import type { ImageFacts } from "./image-facts.ts";
 import type { EndReason } from "./lifecycle.ts";
 import { outcomeOf, outcomeOfSandboxEnd, unknownOutcome } from "./outcomes.ts";
@@ -62,6 +62,8 @@ interface Begun {
   readonly ended: Promise<Outcome>;
   /** Resolves once the command's id is in the ledger. */
   readonly written: Promise<void>;
+  /** Resolves once the command has all of its input, or will take no more. */
+  readonly fed: Promise<void>;
 }
 
 const ignoreOutput: OutputHandlers = { output: () => undefined, gap: () => undefined };
@@ -89,7 +91,8 @@ export class Commands {
   /** Answers once init has accepted the command. */
   async start(request: StartCommand): Promise<Command> {
     const begun = await this.#begin(request, ignoreOutput);
-    begun.channel?.detach();
+    // The input goes over the same channel: a command that does not read keeps it until it ends.
+    void begun.fed.then(() => begun.channel?.detach());
     await begun.written;
     return begun.command;
   }
@@ -222,9 +225,8 @@ export class Commands {
       const written = this.#accept(running, commandId);
       // Who does not wait for this write waits for that of the outcome.
       written.catch(() => undefined);
-      if (native.input !== undefined) void channel.sendInput(native.input);
       const command = this.#view(running, commandId, false);
-      return { command, channel, ended: running.ended.promise, written };
+      return { command, channel, ended: running.ended.promise, written, fed: feed(channel, native.input) };
     } catch (error) {
       // Out of touch after init was told: whether it runs is found out by `reconcile`.
       if (!(error instanceof WireError) || running.toldOn === undefined) await this.#forget(running, error);
@@ -259,17 +261,17 @@ export class Commands {
     if (known.requestDigest !== requestDigest) {
       throw new PlatformError("conflict", "Cannot run the command: its actionId was used for another one");
     }
-    const [channel, written] = [undefined, Promise.resolve()];
+    const [channel, written, fed] = [undefined, Promise.resolve(), Promise.resolve()];
     if ("accepted" in known) {
       const command = this.#view(known, await known.accepted.promise, true);
-      return { command, channel, ended: known.ended.promise, written };
+      return { command, channel, ended: known.ended.promise, written, fed };
     }
     if (known.outcome === null)
       throw new PlatformError("outcome_unknown", "Cannot tell how the command ended");
     if (known.commandId === null)
       throw new PlatformError("outcome_unknown", "Cannot tell whether the command ran");
     const command = { ...viewOf(known, known.commandId), replay: true };
-    return { command, channel, ended: Promise.resolve(known.outcome), written };
+    return { command, channel, ended: Promise.resolve(known.outcome), written, fed };
   }
 
   #attach(
