@@ -312,8 +312,11 @@ export class Commands {
   }
 
   async #accept(running: Running, commandId: string): Promise<void> {
-    // Its end was reported in the same breath.
-    if (running.isSettled) return;
+    if (running.isSettled) {
+      // Its end was reported in the same breath, and is being written with its id.
+      await running.ended.promise;
+      return;
+    }
     running.commandId = commandId;
     this.#byCommandId.set(commandId, running);
     await this.#context.log.setCommandId(this.#context.sandboxId, running.actionId, commandId);

@@ -1,4 +1,4 @@
-import { mkdirSync, rmdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { NodeId } from "@dsec/contracts";
 import { Background, type Log, wait } from "@dsec/kit";
@@ -94,8 +94,11 @@ export async function startNode(
     endAll: async () => {
       await sandboxes.stopAll();
       await link.spawner.shutdown();
-      await removeNode(places, cgroups);
+      await endSpawner(places);
+      await cgroups.removeNode();
+      rmSync(places.run, { recursive: true, force: true });
       ids[Symbol.dispose]();
+      removeIfEmpty(join(config.runDir, "id-blocks"), config.runDir);
     },
     [Symbol.asyncDispose]: async () => {
       await sandboxes.release();
@@ -180,15 +183,15 @@ function makeLink(
 
 const builtChronus = join(import.meta.dirname, "../../../../native/chronus/target/release/chronus");
 
-async function removeNode(places: NodePlaces, cgroups: Cgroups): Promise<void> {
-  const signal = AbortSignal.timeout(startTimeoutMs);
+async function endSpawner(places: NodePlaces): Promise<void> {
   const running = findSpawner(places.run);
-  if (running !== undefined) await whenGone(running.pid, running.startTime, signal);
-  await cgroups.removeNode();
-  rmSync(places.run, { recursive: true, force: true });
-  try {
-    rmdirSync(join(places.run, ".."));
-  } catch {
-    // Other nodes of this machine, or their claims, are there.
+  if (running !== undefined)
+    await whenGone(running.pid, running.startTime, AbortSignal.timeout(startTimeoutMs));
+}
+
+/** Other nodes of this machine may be in them. */
+function removeIfEmpty(...directories: readonly string[]): void {
+  for (const directory of directories) {
+    if (readdirSync(directory).length === 0) rmdirSync(directory);
   }
 }
