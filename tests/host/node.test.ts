@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
-import { newNodeId } from "@dsec/contracts";
+import { isPlatformError, newNodeId } from "@dsec/contracts";
 import { detectCgroups } from "@dsec/edge/cgroup-detection";
 import { type EdgeNode, startNode } from "@dsec/edge/node";
 import { createLog, wait } from "@dsec/kit";
@@ -206,6 +206,31 @@ test("kill -9 of the spawner: it is restarted, sandboxes live on and their ends 
     await wait(10, never);
   const view = node.sandboxes.get(asker, first.id);
   assert.deepEqual([view.state, view.end?.cause], ["failed", "agent_unreachable"]);
+  await end(setup, node);
+});
+
+test("a stopped init makes its sandbox unreachable within seconds, and it is cleared away", {
+  skip,
+}, async (context) => {
+  const setup = await makeSetup(context);
+  const node = await start(context, setup);
+  const { id } = await node.sandboxes.create(asker, sandboxRequest, undefined);
+  const { pid, commands } = node.sandboxes.live(asker, id);
+  assert.ok(pid !== undefined);
+  process.kill(pid, "SIGSTOP");
+  const { outcome } = await commands
+    .exec(execRequest("true"), AbortSignal.timeout(20_000))
+    .catch((error: unknown) => {
+      // Init never accepted the command: that is all the caller may be told.
+      assert.ok(
+        isPlatformError(error) && ["outcome_unknown", "unavailable"].includes(error.code),
+        String(error),
+      );
+      return { outcome: undefined };
+    });
+  assert.equal(outcome, undefined);
+  for (let i = 0; i < 500 && node.sandboxes.get(asker, id).state !== "failed"; i++) await wait(10, never);
+  assert.equal(node.sandboxes.get(asker, id).end?.cause, "agent_unreachable");
   await end(setup, node);
 });
 

@@ -14,7 +14,7 @@ import type { FastifyInstance } from "fastify";
 import { type RawData, WebSocket, WebSocketServer } from "ws";
 import { claimOf } from "./claimed-route.ts";
 import type { EdgeContext } from "./context.ts";
-import { Subscription } from "./subscription.ts";
+import { Subscription, type SubscriptionSource } from "./subscription.ts";
 
 const messageBytesMax = 16 * 1024;
 const keepAliveMs = 20_000;
@@ -85,7 +85,12 @@ function serveClient(client: WebSocket, claim: Claim, context: EdgeContext): voi
   }
 
   function open(request: Extract<StreamRequest, { type: "subscribe" }>): Subscription {
-    return new Subscription(request, () => context.sandboxes.live(claim, request.sandboxId), {
+    const { sandboxes } = context;
+    const source: SubscriptionSource = {
+      recorded: (commandId) => sandboxes.recordedOutcome(claim, request.sandboxId, commandId),
+      live: () => sandboxes.live(claim, request.sandboxId),
+    };
+    return new Subscription(request, source, {
       send,
       over: () => subscriptions.delete(request.subscription),
     });

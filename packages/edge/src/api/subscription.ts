@@ -1,6 +1,7 @@
 import {
   creditBytesMax,
   encodeOutputChunk,
+  type Outcome,
   outputChunkBytesMax,
   type StreamEvent,
   type Subscribe,
@@ -12,6 +13,14 @@ export interface SubscriptionSink {
   readonly send: (message: Uint8Array | StreamEvent) => void;
   /** Called once, after the last message. */
   readonly over: () => void;
+}
+
+/** Where a subscription gets what it tells. */
+export interface SubscriptionSource {
+  /** The outcome of a command whose sandbox has ended, and its output with it; undefined while the sandbox lives. */
+  readonly recorded: (commandId: string) => Outcome | undefined;
+  /** Throws when there is no such sandbox, or it does not run. */
+  readonly live: () => LiveSandbox;
 }
 
 interface Waiting {
@@ -32,14 +41,15 @@ export class Subscription {
   #credit: number;
   #channel: ReturnType<LiveSandbox["commands"]["follow"]> | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
+  readonly #closed = Promise.withResolvers<undefined>();
   #isClosed = false;
 
-  constructor(request: Subscribe, sandbox: () => LiveSandbox, sink: SubscriptionSink) {
+  constructor(request: Subscribe, source: SubscriptionSource, sink: SubscriptionSink) {
     this.#request = request;
     this.#sink = sink;
     this.#credit = request.credit;
     this.#offsets = { 1: request.stdoutOffset, 2: request.stderrOffset };
-    void this.#run(sandbox);
+    void this.#run(source);
   }
 
   /** The client can take that many more bytes; credit beyond the bound of the contract is not kept. */
@@ -53,23 +63,28 @@ export class Subscription {
     this.#channel?.detach();
     this.#waiting.length = 0;
     this.#drained?.resolve();
+    this.#closed.resolve(undefined);
   }
 
-  async #run(find: () => LiveSandbox): Promise<void> {
+  async #run(source: SubscriptionSource): Promise<void> {
     const { subscription, commandId } = this.#request;
     try {
-      const sandbox = find();
-      // An attached stream keeps the sandbox from idling.
-      using _busy = sandbox.activity.hold();
-      if (this.#request.output) await this.#follow(sandbox);
-      const outcome = await sandbox.commands.outcome(commandId);
-      if (!this.#isClosed) this.#sink.send({ type: "ended", subscription, outcome });
+      const outcome = source.recorded(commandId) ?? (await this.#untilEnd(source.live()));
+      if (outcome !== undefined && !this.#isClosed) this.#sink.send({ type: "ended", subscription, outcome });
     } catch (error) {
       const { code, message } = asPlatformError(error);
       if (!this.#isClosed) this.#sink.send({ type: "failed", subscription, code, message });
     }
     this.#isClosed = true;
     this.#sink.over();
+  }
+
+  /** The outcome, once all output has gone out; undefined when the client was faster to close. */
+  async #untilEnd(sandbox: LiveSandbox): Promise<Outcome | undefined> {
+    // An attached stream keeps the sandbox from idling.
+    using _busy = sandbox.activity.hold();
+    if (this.#request.output) await this.#follow(sandbox);
+    return await Promise.race([sandbox.commands.outcome(this.#request.commandId), this.#closed.promise]);
   }
 
   /** Resolves when all output has gone out. */

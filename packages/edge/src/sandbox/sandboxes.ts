@@ -10,6 +10,7 @@ import {
   type NodeId,
   type NodeLoad,
   newSandboxId,
+  type Outcome,
   PlatformError,
   type Sandbox,
   type SandboxId,
@@ -125,6 +126,13 @@ export class Sandboxes {
       list: (): Command[] => listCommands(commands, found.record.id),
       get: (commandId) => getCommand(commands, found.record.id, commandId),
     };
+  }
+
+  /** How a command ended whose sandbox has ended too; undefined while the sandbox lives. */
+  recordedOutcome(asker: Asker, id: string, commandId: string): Outcome | undefined {
+    const found = this.#findFor(asker, id);
+    if (found instanceof LiveSandbox) return undefined;
+    return getCommand(this.#options.ledger.commands, found.record.id, commandId).outcome ?? undefined;
   }
 
   /** Resolves when everything of it is gone; a sandbox that has ended is no error. */
