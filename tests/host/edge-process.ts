@@ -7,7 +7,8 @@ import { asker, type NodeSetup, nodeConfig, sandboxRequest, startRequest } from 
 const [setupText = "{}", mode = "hold"] = process.argv.slice(2);
 const setup = JSON.parse(setupText) as NodeSetup;
 const log = createLog("edge", { level: "warn" });
-const node = await startNode(nodeConfig(setup), setup.nodeId, log, () => undefined);
+const startOptions = { log, progress: () => undefined, signal: new AbortController().signal };
+const node = await startNode(nodeConfig(setup), setup.nodeId, startOptions);
 
 function say(line: object): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);

@@ -35,8 +35,10 @@ async function makeSetup(context: TestContext): Promise<NodeSetup> {
   return setup;
 }
 
+const startOptions = { log, progress: () => undefined, signal: new AbortController().signal };
+
 async function start(context: TestContext, setup: NodeSetup): Promise<EdgeNode> {
-  const node = await startNode(nodeConfig(setup), setup.nodeId, log, () => undefined);
+  const node = await startNode(nodeConfig(setup), setup.nodeId, startOptions);
   context.after(async () => {
     if (!existsSync(setup.runDir)) return;
     await node.endAll();

@@ -51,7 +51,7 @@ ${exitCodesHelp}
       ...(values.config === undefined ? {} : { file: values.config }),
       overrides: overridesOf(values, positionals),
     });
-    await using edge = await startEdge(config, (progress) => printJson({ progress }));
+    await using edge = await startEdge(config, (progress) => printJson({ progress }), signal);
     printJson({ nodeId: edge.nodeId, url: edge.url });
     if (!values.end) await untilAborted(signal);
     const isLeft = signal.reason instanceof Interruption && signal.reason.signal !== "SIGINT";

@@ -11,7 +11,7 @@ async function daemon(t: TestContext, script: string, readyMsMax = 10_000) {
   t.after(() => rm(directory, { recursive: true, force: true }));
   const lines: string[] = [];
   const argv = [process.execPath, "-e", script] as const;
-  const options = { name: "daemon", argv, logFile: join(directory, "log"), readyMsMax };
+  const options = { name: "daemon", argv, logFile: join(directory, "log"), readyMsMax, graceMs: 2_000 };
   return { lines, options: { ...options, onProgress: (line: string) => void lines.push(line) } };
 }
 

@@ -19,6 +19,8 @@ export interface DaemonOptions {
   /** The user that it runs as; the caller's when absent. */
   readonly user?: { readonly uid: number; readonly gid: number };
   readonly readyMsMax: number;
+  /** How long it may take to end when it is told to before it is ready. */
+  readonly graceMs: number;
   /** Gets what the daemon says it is doing until it is ready. */
   readonly onProgress: (line: string) => void;
 }
@@ -58,9 +60,16 @@ export async function startDaemon(options: DaemonOptions, signal: AbortSignal): 
     child.unref();
     return { pid, startTime, ready };
   } catch (error) {
-    child.kill("SIGKILL");
+    // A daemon that is told to end gives back what it took already.
+    await endStarted(child, options.graceMs);
     throw error;
   }
+}
+
+async function endStarted(child: ChildProcess, graceMs: number): Promise<void> {
+  const pid = child.pid;
+  const startTime = pid === undefined ? undefined : startTimeOf(pid);
+  if (pid !== undefined && startTime !== undefined) await endProcess({ pid, startTime }, graceMs, "SIGINT");
 }
 
 /** Whether the process still runs; one that waits to be reaped does not. */

@@ -34,7 +34,7 @@ const controlReadyMsMax = 20_000;
 /** An edge builds the default base before it is ready, which takes minutes the first time. */
 const edgeReadyMsMax = 900_000;
 const nodeHealthyMsMax = 20_000;
-const graceMs = 10_000;
+const graceMs = 30_000;
 
 /**
  * Starts control and edges as processes of their own and resolves when sandboxes can be created. A platform that runs already is
@@ -166,7 +166,8 @@ class Starter {
     const { configFile, ...rest } = daemon;
     const argv =
       daemon.name === "control" ? controlArguments(configFile) : edgeArguments(configFile, { end: false });
-    const started = await startDaemon({ ...rest, argv, onProgress: this.#options.progress }, this.#signal);
+    const { progress: onProgress } = this.#options;
+    const started = await startDaemon({ ...rest, argv, graceMs, onProgress }, this.#signal);
     // An edge ends with its sandboxes then, and leaves nothing.
     this.#held.defer(async () => await endProcess(started, graceMs, "SIGINT"));
     return started;

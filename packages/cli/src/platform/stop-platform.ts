@@ -27,8 +27,8 @@ async function endEdge(edge: EdgeState, progress: (line: string) => void): Promi
     await endProcess(edge, edgeGraceMs, "SIGINT");
     return;
   }
-  const options = { name: "edge", logFile: edge.log, readyMsMax: edgeReadyMsMax, onProgress: progress };
+  const options = { name: "edge", logFile: edge.log, readyMsMax: edgeReadyMsMax, graceMs: edgeGraceMs };
   const argv = edgeArguments(edge.config, { end: true });
-  const again = await startDaemon({ ...options, argv }, new AbortController().signal);
+  const again = await startDaemon({ ...options, argv, onProgress: progress }, new AbortController().signal);
   await endProcess(again, edgeGraceMs, "SIGINT");
 }

@@ -34,9 +34,13 @@ const capabilities: readonly Capability[] = [
 
 /**
  * Starts an edge: joins when it is not a member yet, takes over what lives on the node, serves, and tells control how it is. `progress`
- * hears of steps that take long. Whatever fails, what was started is ended and sandboxes are left as they are.
+ * hears of steps that take long; the signal ends a build of the default base. Whatever fails, what was started is ended and sandboxes are left as they are.
  */
-export async function startEdge(config: EdgeConfig, progress: Progress = () => undefined): Promise<Edge> {
+export async function startEdge(
+  config: EdgeConfig,
+  progress: Progress = () => undefined,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Edge> {
   await using held = new AsyncDisposableStack();
   const log = createLog("edge", {
     level: config.logLevel,
@@ -48,7 +52,7 @@ export async function startEdge(config: EdgeConfig, progress: Progress = () => u
   const membership = await beMember(config, membershipPath, url);
   const { nodeId } = membership;
   if (!isNodeId(nodeId)) throw new Error(`control gave the malformed node id "${nodeId}"`);
-  const node = held.use(await startNode(config, nodeId, log, progress));
+  const node = held.use(await startNode(config, nodeId, { log, progress, signal }));
   await serve(held, { config, node, membership, log, port });
   const heartbeats = held.use(
     new Heartbeats({

@@ -41,6 +41,13 @@ const idleLayersMax = 64;
 /** From this attempt on, a spawner that runs without answering is replaced. */
 const replaceFromAttempt = 3;
 
+/** `signal` ends the build of the default base, the one step that takes minutes. */
+interface StartOptions {
+  readonly log: Log;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
 interface NodePlaces {
   readonly data: string;
   readonly run: string;
@@ -50,11 +57,11 @@ interface NodePlaces {
 export async function startNode(
   config: EdgeConfig,
   nodeId: NodeId,
-  log: Log,
-  progress: Progress,
+  options: StartOptions,
 ): Promise<EdgeNode> {
+  const { log } = options;
   await using held = new AsyncDisposableStack();
-  const { places, ids, store, cgroups } = await prepareHost(config, nodeId, log, progress);
+  const { places, ids, store, cgroups } = await prepareHost(config, nodeId, options);
   const ledger = held.use(new Ledger(join(places.data, "ledger.sqlite")));
   const background = held.use(new Background(log));
   const health = held.use(new HealthMonitor());
@@ -110,25 +117,24 @@ export async function startNode(
 async function prepareHost(
   config: EdgeConfig,
   nodeId: NodeId,
-  log: Log,
-  progress: Progress,
+  { log, progress, signal }: StartOptions,
 ): Promise<{ places: NodePlaces; ids: IdBlock; store: LayerStore; cgroups: Cgroups }> {
   const places = { data: join(config.dataDir, "edge", nodeId), run: join(config.runDir, nodeId) };
   for (const path of Object.values(places)) mkdirSync(path, { recursive: true, mode: 0o700 });
   const ids = claimIdBlock(config.runDir, config.dataDir);
   for (const limit of raiseNodeLimits()) log.debug(limit, "node limit");
-  const store = await openStore(config, progress);
+  const store = await openStore(config, progress, signal);
   const cgroups = detectCgroups(nodeId);
   cgroups.prepareNode();
   return { places, ids, store, cgroups };
 }
 
-async function openStore(config: EdgeConfig, progress: Progress): Promise<LayerStore> {
+async function openStore(config: EdgeConfig, progress: Progress, signal: AbortSignal): Promise<LayerStore> {
   const store = new LayerStore(config.layersDir ?? join(config.dataDir, "layers"));
   await store.open();
   if (config.ensureDefaultBase) {
     const buildRoot = join(config.dataDir, "build");
-    await ensureDefaultBase({ store, buildRoot }, progress, new AbortController().signal);
+    await ensureDefaultBase({ store, buildRoot }, progress, signal);
   }
   return store;
 }
