@@ -1,9 +1,11 @@
+import type { Readable } from "node:stream";
 import { isSandboxId, nodeOf, PlatformError, type Route, routes, sandboxNotFound } from "@dsec/contracts";
 import { addRoute } from "@dsec/kit";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Dispatcher } from "undici";
 import { callerOf } from "./caller.ts";
 import type { ControlContext } from "./context.ts";
+import { collectSmall } from "./small-body.ts";
 
 /** Headers that go on to the edge, and those that come back from it. Keys and cookies never do. */
 const requestHeaders = ["content-type", "content-length", "idempotency-key", "range"];
@@ -19,7 +21,7 @@ const answerHeaders = [
 ];
 
 /**
- * Everything about one sandbox: authenticated here, then passed to the edge that its id names, bodies as streams. The edge validates
+ * Everything about one sandbox: authenticated here, then passed to the edge that its id names, large bodies as streams. The edge validates
  * and checks the project.
  */
 export async function addForwardedRoutes(app: FastifyInstance, context: ControlContext): Promise<void> {
@@ -46,15 +48,16 @@ async function forward(
   if (context.watcher.healthOf(nodeId) === "lost")
     throw context.edges.unreachable(nodeId, new Error("no heartbeats"));
   try {
+    const body = request.body as Readable | null | undefined;
     const answer = await edge.call({
       ...caller,
       method: request.method as Dispatcher.HttpMethod,
       path: request.url,
       headers: pick(request.headers, requestHeaders),
-      body: request.method === "GET" ? null : (request.body as NodeJS.ReadableStream | null as never),
+      body: request.method === "GET" || !body ? null : await collectSmall(body, request.headers),
     });
     reply.code(answer.status).headers(pick(answer.headers, answerHeaders));
-    return await reply.send(answer.body);
+    return await reply.send(await collectSmall(answer.body, answer.headers));
   } catch (cause) {
     if (cause instanceof PlatformError) throw cause;
     caller.signal.throwIfAborted();

@@ -20,7 +20,7 @@ export interface EdgeCall {
   readonly principal: Principal;
   readonly requestId: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Readable | null;
+  readonly body?: string | Buffer | Readable | null;
   readonly signal: AbortSignal;
 }
 

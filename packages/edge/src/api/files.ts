@@ -15,12 +15,7 @@ export async function addFileRoutes(app: FastifyInstance, context: EdgeContext):
     const busy = sandbox.activity.hold();
     reply.raw.once("close", () => busy[Symbol.dispose]());
     const file = await sandbox.files.read({ path, user, offset, length });
-    const rest = Math.max(0, file.stat.sizeBytes - offset);
     return await reply
-      .headers({
-        "dsec-file-bytes": String(file.stat.sizeBytes),
-        "dsec-expected-bytes": String(Math.min(rest, length ?? rest)),
-      })
       .type("application/octet-stream")
       .send(Readable.from(file.chunks, { objectMode: false }));
   });
