@@ -2,6 +2,8 @@ import { type Capability, type CapabilityList, routes } from "@dsec/contracts";
 import { Keys, Layers, Nodes, Projects } from "./administration.ts";
 import type { SocketConstructor } from "./event-socket.ts";
 import { EventStream } from "./event-stream.ts";
+import { sendByFetch } from "./http-fetch.ts";
+import { sendByNode } from "./http-node.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { findSettings } from "./settings.ts";
 import { type CallOptions, Transport } from "./transport.ts";
@@ -12,7 +14,7 @@ export interface DsecClientOptions {
   readonly key?: string;
   /** Bound of a call that has none of its own; 60,000 when not given. */
   readonly timeoutMs?: number;
-  /** In the place of the runtime's own. */
+  /** In the place of the runtime's own HTTP client. */
   readonly fetch?: typeof fetch;
   /** For runtimes without a global WebSocket; needed only by streamed commands. */
   readonly WebSocket?: SocketConstructor;
@@ -36,7 +38,7 @@ export class DsecClient implements AsyncDisposable {
   /** Throws `unauthenticated` when neither options, environment nor `dsec up` say where the platform is. */
   constructor(options: DsecClientOptions = {}) {
     const transport = new Transport(findSettings(options), {
-      fetch: options.fetch ?? globalThis.fetch,
+      send: (options.fetch === undefined ? sendByNode() : undefined) ?? sendByFetch(options.fetch ?? fetch),
       timeoutMs: options.timeoutMs ?? timeoutMsDefault,
     });
     const { WebSocket: own } = globalThis as { WebSocket?: unknown };

@@ -7,6 +7,7 @@ import {
   httpStatusOf,
   isErrorCode,
 } from "@dsec/contracts";
+import type { HttpAnswer } from "./http.ts";
 
 export interface DsecErrorOptions {
   readonly cause?: unknown;
@@ -45,15 +46,15 @@ export class DsecError extends Error {
 }
 
 /** The error of an answer that is none of 2xx. Proxies that answer in their own way become the nearest code. */
-export async function errorOfResponse(response: Response): Promise<DsecError> {
-  const text = await response.text();
-  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+export async function errorOfAnswer(answer: HttpAnswer): Promise<DsecError> {
+  const text = await answer.text();
+  const retryAfter = Number(answer.header("retry-after") ?? Number.NaN);
   const retryAfterMs = Number.isFinite(retryAfter) && retryAfter >= 0 ? retryAfter * 1000 : undefined;
-  const known = errorOfBody(parseObject(text), response.status);
+  const known = errorOfBody(parseObject(text), answer.status);
   if (known !== undefined) return known;
-  const message = `The platform's address answered with status ${response.status} and no error of the platform`;
-  return new DsecError(codeOfStatus(response.status), message, {
-    status: response.status,
+  const message = `The platform's address answered with status ${answer.status} and no error of the platform`;
+  return new DsecError(codeOfStatus(answer.status), message, {
+    status: answer.status,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }

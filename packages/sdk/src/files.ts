@@ -1,4 +1,5 @@
 import { type FileListing, type FileStat, routes } from "@dsec/contracts";
+import { cancelled, DsecError } from "./errors.ts";
 import type { Call, CallOptions, Transport } from "./transport.ts";
 
 /** Whose rights a file operation uses: a name of the sandbox's /etc/passwd or `uid:gid`; the sandbox's user when absent. */
@@ -33,12 +34,7 @@ export class Files {
 
   /** The whole content in memory. */
   async read(path: string, options: ReadOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
-    const { response, release } = await this.#openRead(path, options);
-    try {
-      return new Uint8Array(await response.arrayBuffer());
-    } finally {
-      release();
-    }
+    return await this.#transport.bytes(this.#readCall(path, options));
   }
 
   /** The whole content as UTF-8. */
@@ -48,9 +44,12 @@ export class Files {
 
   /** The content piece by piece, for files of any size. Ending the iteration ends the transfer. */
   async *readStream(path: string, options: ReadOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
-    const { response, release } = await this.#openRead(path, options);
+    const { answer, release } = await this.#transport.open(this.#readCall(path, options));
     try {
-      if (response.body !== null) yield* response.body;
+      yield* answer.chunks();
+    } catch (cause) {
+      if (options.signal?.aborted === true) throw cancelled("read file", options.signal);
+      throw new DsecError("unavailable", "Cannot read file: the connection ended half-way", { cause });
     } finally {
       release();
     }
@@ -106,14 +105,14 @@ export class Files {
     });
   }
 
-  async #openRead(path: string, options: ReadOptions): ReturnType<Transport["open"]> {
+  #readCall(path: string, options: ReadOptions): Call {
     const { user, offset, length, ...call } = options;
-    return await this.#transport.open({
+    return {
       timeoutMs: transferMsMax,
       ...call,
       ...this.#call("read file", path, { user, offset, length }),
       route: routes.readFile,
-    });
+    };
   }
 
   #call(

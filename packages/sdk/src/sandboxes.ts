@@ -116,7 +116,7 @@ export class Sandboxes {
     key: { readonly text: string; readonly isNew: boolean },
     options: CallOptions,
   ): AsyncGenerator<BatchItem, void, undefined> {
-    const { response, release } = await this.#link.transport.open({
+    const { answer, release } = await this.#link.transport.open({
       ...options,
       route: routes.batchCreate,
       what: "create batch",
@@ -125,9 +125,8 @@ export class Sandboxes {
       ...(key.isNew ? { firstHeaders: { [headers.attempt]: "1" } } : {}),
       repeatable: true,
     });
+    const lines = readLines(answer.chunks());
     try {
-      if (response.body === null) return;
-      const lines = readLines(response.body);
       for (;;) {
         let line: string;
         try {
@@ -140,10 +139,8 @@ export class Sandboxes {
         yield this.#itemOf(JSON.parse(line) as BatchLine);
       }
     } finally {
+      await lines.return();
       release();
-      await response.body?.cancel().catch(() => {
-        // The body is at its end or its connection lost; either way nothing is left to cancel.
-      });
     }
   }
 

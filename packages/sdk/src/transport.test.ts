@@ -177,3 +177,60 @@ test("files travel as bytes with their options in the query", async () => {
     ],
   );
 });
+
+test("the same calls work over the standard fetch", async () => {
+  await using server = await startPlatformServer({
+    answer: (request, response) => {
+      if (request.path.includes("/files?")) response.end("content");
+      else if (request.method === "DELETE") response.writeHead(204).end();
+      else if (request.path.endsWith("/v1/layers")) response.writeHead(502).end("bad gateway");
+      else answerJson(response, 201, sandboxInfo());
+    },
+  });
+  await using client = new DsecClient({ url: server.url, key, fetch, timeoutMs: 500 });
+  const sandbox = await client.sandboxes.create({});
+  const parts: Uint8Array[] = [];
+  for await (const part of sandbox.files.readStream("/x")) parts.push(part);
+  assert.equal(Buffer.concat(parts).toString(), "content");
+  assert.equal(await sandbox.files.readText("/x"), "content");
+  await sandbox.stop();
+  await assert.rejects(client.layers.list(), { code: "unavailable", status: 502 });
+});
+
+test("streams are sent as they are, once", async () => {
+  await using server = await startPlatformServer({
+    answer: (request, response) =>
+      request.method === "PUT" ? response.destroy() : answerJson(response, 200, sandboxInfo()),
+  });
+  for (const own of [{}, { fetch }]) {
+    await using client = new DsecClient({ url: server.url, key, ...own });
+    const { files } = await client.sandboxes.get("sbx");
+    const stream = new Blob(["one two"]).stream();
+    await assert.rejects(files.write("/x", stream), { code: "outcome_unknown" });
+  }
+  assert.deepEqual(
+    server.requests.filter((one) => one.method === "PUT").map((one) => one.body),
+    ["one two", "one two"],
+  );
+});
+
+test("a file that breaks off half-way is an error of the platform, and a signal ends the reading", async () => {
+  await using server = await startPlatformServer({
+    answer: (request, response) => {
+      if (!request.path.includes("/files?")) return answerJson(response, 200, sandboxInfo());
+      response.writeHead(200, { "content-length": "10" });
+      response.write("half", () => {
+        if (request.path.includes("broken")) setTimeout(() => response.destroy(), 20);
+      });
+    },
+  });
+  for (const own of [{}, { fetch }]) {
+    await using client = new DsecClient({ url: server.url, key, ...own });
+    const { files } = await client.sandboxes.get("sbx");
+    const readAll = async (path: string, signal?: AbortSignal): Promise<void> => {
+      for await (const _ of files.readStream(path, signal === undefined ? {} : { signal }));
+    };
+    await assert.rejects(readAll("/broken"), { code: "unavailable" });
+    await assert.rejects(readAll("/slow", AbortSignal.timeout(50)), { code: "cancelled" });
+  }
+});

@@ -1,5 +1,6 @@
 import type { Route } from "@dsec/contracts";
-import { cancelled, DsecError, errorOfResponse } from "./errors.ts";
+import { cancelled, DsecError, errorOfAnswer } from "./errors.ts";
+import { type HttpAnswer, type HttpSend, isSuccess } from "./http.ts";
 import { delayBeforeRetryMs, isRetryable, pause } from "./retry.ts";
 import type { Settings } from "./settings.ts";
 
@@ -29,13 +30,13 @@ export interface Call extends CallOptions {
 }
 
 export interface TransportOptions {
-  readonly fetch: typeof fetch;
+  readonly send: HttpSend;
   readonly timeoutMs: number;
 }
 
 /** An answer with the bound that still runs; `release()` ends it once the body is read or given up. */
 export interface Answer {
-  readonly response: Response;
+  readonly answer: HttpAnswer;
   readonly release: () => void;
 }
 
@@ -67,31 +68,39 @@ export class Transport {
   /** The parsed JSON of the answer. */
   async json<Result>(call: Call): Promise<Result> {
     return await this.#repeat(call, async (bound, number) => {
-      const response = await this.#fetch(call, bound.signal, number);
-      return (await response.json()) as Result;
+      const answer = await this.#send(call, bound.signal, number);
+      return JSON.parse(await answer.text()) as Result;
+    });
+  }
+
+  /** The whole body of the answer. */
+  async bytes(call: Call): Promise<Uint8Array<ArrayBuffer>> {
+    return await this.#repeat(call, async (bound, number) => {
+      const answer = await this.#send(call, bound.signal, number);
+      return await answer.bytes();
     });
   }
 
   /** For answers without a body. */
   async empty(call: Call): Promise<void> {
     await this.#repeat(call, async (bound, number) => {
-      const response = await this.#fetch(call, bound.signal, number);
-      await response.body?.cancel();
+      const answer = await this.#send(call, bound.signal, number);
+      await answer.discard();
     });
   }
 
   /** The answer as soon as its headers came; the bound covers its body too, until `release()`. */
   async open(call: Call): Promise<Answer> {
     let held: Bound | undefined;
-    const response = await this.#repeat(
+    const answer = await this.#repeat(
       call,
       async (bound, number) => {
         held = bound;
-        return await this.#fetch(call, bound.signal, number);
+        return await this.#send(call, bound.signal, number);
       },
       true,
     );
-    return { response, release: () => held?.release() };
+    return { answer, release: () => held?.release() };
   }
 
   async #repeat<Result>(
@@ -126,11 +135,11 @@ export class Transport {
     }
   }
 
-  async #fetch(call: Call, signal: AbortSignal, number: number): Promise<Response> {
+  async #send(call: Call, signal: AbortSignal, number: number): Promise<HttpAnswer> {
     const json = call.json === undefined ? undefined : JSON.stringify(call.json);
-    const body = json ?? call.body;
-    const response = await this.#options.fetch(`${this.url}${pathOf(call)}`, {
+    const answer = await this.#options.send({
       method: call.route.method,
+      url: `${this.url}${pathOf(call)}`,
       headers: {
         authorization: `Bearer ${this.#settings.key}`,
         ...(json === undefined ? {} : { "content-type": "application/json" }),
@@ -138,12 +147,11 @@ export class Transport {
         ...call.headers,
         ...(number === 1 ? call.firstHeaders : {}),
       },
+      body: json ?? call.body,
       signal,
-      ...(body === undefined ? {} : { body }),
-      ...(call.body instanceof ReadableStream ? { duplex: "half" } : {}),
-    } as RequestInit);
-    if (response.ok) return response;
-    const error = await errorOfResponse(response);
+    });
+    if (isSuccess(answer)) return answer;
+    const error = await errorOfAnswer(answer);
     if (error.requestId === undefined && error.status >= 502) this.failOver();
     throw error;
   }
