@@ -14,7 +14,8 @@ export interface NodeSetup {
 export const asker: Pick<Claim, "project" | "admin"> = { project: "prtest", admin: false };
 
 export const chronusPath =
-  process.env["DSEC_CHRONUS"] ?? join(import.meta.dirname, "../../native/chronus/target/release/chronus");
+  process.env["DSEC_CHRONUS"] ??
+  join(import.meta.dirname, "../../native/chronus/target/x86_64-unknown-linux-gnu/release/chronus");
 
 /** Why a test of a node cannot run here; false when it can. */
 export const reasonToSkip =

@@ -8,8 +8,11 @@ import { root, runStep, SetupError, say } from "./progress.mjs";
 
 const chronusDir = join(root, "native/chronus");
 
+/** Read by cargo wherever below the root it is started. */
+const cargoConfig = join(root, ".cargo/config.toml");
+
 /** Where cargo leaves chronus. */
-const chronusBinary = join(chronusDir, "target/release/chronus");
+const chronusBinary = join(chronusDir, "target/x86_64-unknown-linux-gnu/release/chronus");
 
 /** @returns {import("./packages.mjs").DebianPackage[]} those that dpkg does not call installed */
 export function missingPackages() {
@@ -51,9 +54,8 @@ export async function ensureNodeModules() {
 
 /** Builds chronus when its sources are newer than the binary. */
 export async function ensureChronus() {
-  const sources = ["Cargo.toml", "Cargo.lock", "build.rs", ".cargo/config.toml", ...rustSources()];
-  const present = sources.map((path) => join(chronusDir, path)).filter((path) => existsSync(path));
-  if (present.every((path) => isNewer(chronusBinary, path))) return;
+  const sources = ["Cargo.toml", "Cargo.lock", ...rustSources()].map((path) => join(chronusDir, path));
+  if ([...sources, cargoConfig].every((path) => isNewer(chronusBinary, path))) return;
   requireCargo();
   const manifest = join(chronusDir, "Cargo.toml");
   await runStep("Building chronus", ["cargo", "build", "--release", "--locked", "--manifest-path", manifest]);

@@ -1,7 +1,10 @@
 import { accessSync } from "node:fs";
 import { join } from "node:path";
 
-const chronus = join(import.meta.dirname, "../../../native/chronus/target/release/chronus");
+const chronus = join(
+  import.meta.dirname,
+  "../../../native/chronus/target/x86_64-unknown-linux-gnu/release/chronus",
+);
 
 /** Why real sandboxes cannot run here, for the `skip` of a test; false when they can. */
 export function reasonToSkip(): string | false {

@@ -187,7 +187,7 @@ function makeLink(
   };
 }
 
-const builtChronus = join(import.meta.dirname, "../../../../native/chronus/target/release/chronus");
+const builtChronus = join(import.meta.dirname, "../../../../native/chronus/target/x86_64-unknown-linux-gnu/release/chronus");
 
 async function endSpawner(places: NodePlaces): Promise<void> {
   const running = findSpawner(places.run);
