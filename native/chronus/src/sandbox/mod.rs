@@ -34,12 +34,9 @@ use crate::protocol::{Create, Failure};
 pub use self::hygiene::remember_arguments;
 
 /// Namespaces in which the process that builds a sandbox is born. The user namespace is made apart, the mount
-/// namespace is a clone of the empty one.
-pub const NAMESPACES: u64 = (libc::CLONE_NEWPID
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWNET
-    | libc::CLONE_NEWCGROUP) as u64;
+/// namespace is a clone of the empty one, and the network namespace comes once the socket is bound.
+pub const NAMESPACES: u64 =
+    (libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP) as u64;
 
 /// What the spawner holds for all sandboxes.
 #[derive(Clone, Copy)]
@@ -63,8 +60,10 @@ pub fn build(
     bound: impl FnOnce(),
 ) -> Result<SandboxContext, Failure> {
     umask(Mode::from_raw_mode(0o177));
+    // In the host's network namespace: in the sandbox's its path would stand in /proc/net/unix.
     let listener = open_listener(&request.socket_path)?;
     bound();
+    network::enter_new().step("make the network namespace")?;
     umask(Mode::empty());
     let Resources {
         runner_procs,

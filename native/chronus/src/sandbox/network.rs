@@ -4,8 +4,16 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::user_namespace::write_file;
+
+/// Enters a network namespace that has nothing but a loopback which is down. Sockets made before stay where they were.
+pub fn enter_new() -> io::Result<()> {
+    // SAFETY: a new network namespace shares no descriptor table with anybody.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET)? };
+    Ok(())
+}
 
 /// Brings loopback up and lets root inside, who has no rights over this namespace, serve on any port and ping.
 pub fn set_up(proc: BorrowedFd<'_>, id_base: u32, id_count: u32) -> io::Result<()> {
