@@ -1,11 +1,11 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /**
  * SHA-256 (64 hexadecimal digits) of a JSON value, whatever the order of its keys: how a repeated request is recognised. Control and
  * edge take it of the validated body with its defaults.
  */
 export function digestOf(value: unknown): string {
-  return createHash("sha256").update(canonical(value)).digest("hex");
+  return hash("sha256", canonical(value), "hex");
 }
 
 function canonical(value: unknown): string {

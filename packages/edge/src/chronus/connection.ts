@@ -65,6 +65,7 @@ export class ChronusConnection {
   #nextChannel = 1;
   #lastPeerChannel = 0;
   #silentTicks = 0;
+  #isCorked = false;
   #closed: string | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
 
@@ -249,6 +250,15 @@ export class ChronusConnection {
 
   #write(bytes: Buffer): void {
     if (this.#closed !== undefined) return;
+    if (!this.#isCorked) {
+      // What one turn of the event loop writes leaves in one system call.
+      this.#isCorked = true;
+      this.#socket.cork();
+      process.nextTick(() => {
+        this.#isCorked = false;
+        this.#socket.uncork();
+      });
+    }
     if (!this.#socket.write(bytes)) this.#drained ??= Promise.withResolvers<void>();
   }
 

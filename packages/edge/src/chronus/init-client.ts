@@ -135,16 +135,21 @@ export class InitClient {
 
   #command(request: object, output: OutputHandlers): CommandChannel & { readonly channel: Channel } {
     const accepted = Promise.withResolvers<ExecAccepted>();
+    let isAccepted = false;
     const channel = this.#connection.open(request, {
-      accepted: (answer) => accepted.resolve(parseExecAccepted(answer)),
+      accepted: (answer) => {
+        accepted.resolve(parseExecAccepted(answer));
+        isAccepted = true;
+      },
       data: (stream, bytes) => output.output(outputStream(stream), bytes),
       gap: (stream, bytes) => output.gap(outputStream(stream), bytes),
       eof: (stream) => output.eof?.(outputStream(stream)),
     });
     const outcome = channel.ended.then(parseOutcome);
-    // An operation that ends before it was accepted failed; after that this changes nothing.
     outcome.then(
-      () => accepted.reject(new WireError("A command ended before it was accepted")),
+      () => {
+        if (!isAccepted) accepted.reject(new WireError("A command ended before it was accepted"));
+      },
       (error: unknown) => accepted.reject(error),
     );
     accepted.promise.catch(() => undefined);

@@ -15,7 +15,7 @@ const migrations = [
      request_digest TEXT NOT NULL, detached INTEGER NOT NULL, started_at_ms INTEGER NOT NULL, outcome TEXT,
      UNIQUE (sandbox, action_id)
    ) STRICT;
-   CREATE INDEX commands_by_id ON commands (sandbox, command_id);
+   CREATE INDEX commands_by_id ON commands (sandbox, command_id) WHERE command_id IS NOT NULL;
    CREATE TABLE idempotency (
      project TEXT NOT NULL, key TEXT NOT NULL, sandbox TEXT NOT NULL, request_digest TEXT NOT NULL,
      created_at_ms INTEGER NOT NULL, PRIMARY KEY (project, key)
@@ -26,17 +26,18 @@ const migrations = [
 ];
 
 /** Checkpoint once the log has this many pages of 4 KiB. */
-const checkpointPages = 4_000;
+const checkpointPages = 16_000;
 
 /**
  * Opens the ledger, 0600. A crash of the edge loses nothing that was committed; a crash of the host may lose the last moments,
- * but then the sandboxes are gone too (synchronous=NORMAL).
+ * but then the sandboxes are gone too (synchronous=NORMAL). Exclusive: no lock is taken and given back around each transaction, and
+ * a second edge cannot open it.
  */
 export function openLedgerDatabase(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 5_000 });
   if (path !== ":memory:") chmodSync(path, 0o600);
   database.exec(
-    `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = ${checkpointPages}`,
+    `PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = ${checkpointPages}`,
   );
   const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
   if (version > migrations.length) {

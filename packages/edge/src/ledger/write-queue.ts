@@ -1,4 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { PlatformError } from "@dsec/contracts";
 
 interface Write {
@@ -12,11 +12,15 @@ interface Write {
  */
 export class WriteQueue {
   readonly #database: DatabaseSync;
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
   #waiting: Write[] = [];
   #scheduled = false;
 
   constructor(database: DatabaseSync) {
     this.#database = database;
+    this.#begin = database.prepare("BEGIN IMMEDIATE");
+    this.#commit = database.prepare("COMMIT");
   }
 
   /** `apply` runs inside a transaction. Rejects with `unavailable` when the ledger cannot be written; nothing of the group counts then. */
@@ -37,9 +41,9 @@ export class WriteQueue {
     this.#waiting = [];
     if (group.length === 0) return;
     try {
-      this.#database.exec("BEGIN IMMEDIATE");
+      this.#begin.run();
       for (const { apply } of group) apply();
-      this.#database.exec("COMMIT");
+      this.#commit.run();
     } catch (cause) {
       this.#rollBack();
       const error = new PlatformError("unavailable", "Cannot write the node's ledger", { cause });

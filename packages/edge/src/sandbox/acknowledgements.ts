@@ -17,7 +17,7 @@ export interface AcknowledgementContext {
 /** Tells init, some at a time, which outcomes are in the ledger, and keeps the ledger's part of this sandbox within its bound. */
 export class Acknowledgements {
   readonly #context: AcknowledgementContext;
-  #waiting: string[] = [];
+  #waiting = new Set<string>();
   #sinceTrim = 0;
 
   constructor(context: AcknowledgementContext) {
@@ -25,13 +25,13 @@ export class Acknowledgements {
   }
 
   add(commandId: string): void {
-    this.#waiting.push(commandId);
-    if (this.#waiting.length === 1) setTimeout(() => void this.#send(), delayMs).unref();
+    this.#waiting.add(commandId);
+    if (this.#waiting.size === 1) setTimeout(() => void this.#send(), delayMs).unref();
   }
 
   async #send(): Promise<void> {
-    const commandIds = this.#waiting;
-    this.#waiting = [];
+    const commandIds = [...this.#waiting];
+    this.#waiting = new Set();
     const { sandboxId, init, log, logger } = this.#context;
     try {
       this.#sinceTrim += commandIds.length;

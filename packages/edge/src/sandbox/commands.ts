@@ -20,6 +20,7 @@ import { Acknowledgements } from "./acknowledgements.ts";
 import type { Activity } from "./activity.ts";
 import { asCallError } from "./chronus-errors.ts";
 import { argvOf, environmentOf, feed, inputOf } from "./command-environment.ts";
+import { getCommand, listCommands, viewOf } from "./command-views.ts";
 import type { ImageFacts } from "./image-facts.ts";
 import type { EndReason } from "./lifecycle.ts";
 import { outcomeOf, outcomeOfSandboxEnd, unknownOutcome } from "./outcomes.ts";
@@ -60,8 +61,6 @@ interface Begun {
   /** Undefined for a repeat. */
   readonly channel: CommandChannel | undefined;
   readonly ended: Promise<Outcome>;
-  /** Resolves once the command's id is in the ledger. */
-  readonly written: Promise<void>;
   /** Resolves once the command has all of its input, or will take no more. */
   readonly fed: Promise<void>;
 }
@@ -93,7 +92,7 @@ export class Commands {
     const begun = await this.#begin(request, ignoreOutput);
     // The input goes over the same channel: a command that does not read keeps it until it ends.
     void begun.fed.then(() => begun.channel?.detach());
-    await begun.written;
+    await this.#keepId(begun.command);
     return begun.command;
   }
 
@@ -125,11 +124,14 @@ export class Commands {
 
   /** In order of their start. */
   list(): Command[] {
-    return listCommands(this.#context.log, this.#context.sandboxId);
+    const { log, sandboxId } = this.#context;
+    return listCommands(log, sandboxId, (actionId) => this.#running.get(actionId)?.commandId);
   }
 
   /** Throws `not_found`. */
   get(commandId: string): Command {
+    const running = this.#byCommandId.get(commandId);
+    if (running !== undefined) return this.#view(running, commandId, false);
     return getCommand(this.#context.log, this.#context.sandboxId, commandId);
   }
 
@@ -153,11 +155,11 @@ export class Commands {
 
   /** Resolves with the outcome once it is in the ledger; throws `not_found`. */
   async outcome(commandId: string): Promise<Outcome> {
-    const command = this.get(commandId);
-    if (command.outcome !== null) return command.outcome;
     const running = this.#byCommandId.get(commandId);
-    if (running === undefined) throw new PlatformError("not_found", `Cannot find command "${commandId}"`);
-    return running.ended.promise;
+    if (running !== undefined) return running.ended.promise;
+    const { outcome } = this.get(commandId);
+    if (outcome === null) throw new PlatformError("outcome_unknown", "Cannot tell how the command ended");
+    return outcome;
   }
 
   /** Init says that a command ended. Several reports of one end count once. */
@@ -179,7 +181,7 @@ export class Commands {
     for (const running of inDoubt) {
       running.toldOn = init;
       const native = known.get(running.actionId);
-      if (native?.outcome === null) await this.#accept(running, native.commandId);
+      if (native?.outcome === null) this.#accept(running, native.commandId);
       else if (native !== undefined) await this.settle(native.outcome);
       else if (running.commandId === undefined) await this.#forget(running);
       else await this.#settle(running, running.commandId, unknownOutcome(running.startedAtMs, Date.now()));
@@ -207,8 +209,7 @@ export class Commands {
   ): Promise<Begun> {
     const actionId = request.actionId ?? randomUUID();
     const requestDigest = digestOf({ ...request, actionId });
-    const known =
-      this.#running.get(actionId) ?? this.#context.log.byAction(this.#context.sandboxId, actionId);
+    const known = request.actionId === undefined ? undefined : this.#find(actionId);
     if (known !== undefined) return this.#replay(known, requestDigest);
     this.#context.init();
     const intent = { actionId, requestDigest, detached: request.detached, startedAtMs: Date.now() };
@@ -222,11 +223,9 @@ export class Commands {
       link.channel = channel;
       this.#settleAtEnd(channel);
       const { commandId } = await channel.accepted;
-      const written = this.#accept(running, commandId);
-      // Who does not wait for this write waits for that of the outcome.
-      written.catch(() => undefined);
+      this.#accept(running, commandId);
       const command = this.#view(running, commandId, false);
-      return { command, channel, ended: running.ended.promise, written, fed: feed(channel, native.input) };
+      return { command, channel, ended: running.ended.promise, fed: feed(channel, native.input) };
     } catch (error) {
       // Out of touch after init was told: whether it runs is found out by `reconcile`.
       if (!(error instanceof WireError) || running.toldOn === undefined) await this.#forget(running, error);
@@ -261,17 +260,17 @@ export class Commands {
     if (known.requestDigest !== requestDigest) {
       throw new PlatformError("conflict", "Cannot run the command: its actionId was used for another one");
     }
-    const [channel, written, fed] = [undefined, Promise.resolve(), Promise.resolve()];
+    const [channel, fed] = [undefined, Promise.resolve()];
     if ("accepted" in known) {
       const command = this.#view(known, await known.accepted.promise, true);
-      return { command, channel, ended: known.ended.promise, written, fed };
+      return { command, channel, ended: known.ended.promise, fed };
     }
     if (known.outcome === null)
       throw new PlatformError("outcome_unknown", "Cannot tell how the command ended");
     if (known.commandId === null)
       throw new PlatformError("outcome_unknown", "Cannot tell whether the command ran");
     const command = { ...viewOf(known, known.commandId), replay: true };
-    return { command, channel, ended: Promise.resolve(known.outcome), written, fed };
+    return { command, channel, ended: Promise.resolve(known.outcome), fed };
   }
 
   #attach(
@@ -311,16 +310,25 @@ export class Commands {
     return running;
   }
 
-  async #accept(running: Running, commandId: string): Promise<void> {
-    if (running.isSettled) {
-      // Its end was reported in the same breath, and is being written with its id.
-      await running.ended.promise;
-      return;
-    }
+  #accept(running: Running, commandId: string): void {
+    // Its end was reported in the same breath.
+    if (running.isSettled) return;
     running.commandId = commandId;
     this.#byCommandId.set(commandId, running);
-    await this.#context.log.setCommandId(this.#context.sandboxId, running.actionId, commandId);
     running.accepted.resolve(commandId);
+  }
+
+  /** Who waits for the end needs no write of the id: it is written with the outcome. */
+  async #keepId({ actionId, commandId }: Command): Promise<void> {
+    const running = this.#running.get(actionId);
+    if (running?.isSettled === true) await running.ended.promise;
+    else if (running !== undefined) {
+      await this.#context.log.setCommandId(this.#context.sandboxId, actionId, commandId);
+    }
+  }
+
+  #find(actionId: string): Running | CommandRecord | undefined {
+    return this.#running.get(actionId) ?? this.#context.log.byAction(this.#context.sandboxId, actionId);
   }
 
   /** The end arrives as an event and at the end of the channel: whichever is first. */
@@ -367,30 +375,4 @@ export class Commands {
     const { actionId, startedAtMs } = running;
     return { commandId, actionId, replay, state: "running", startedAtMs, outcome: null };
   }
-}
-
-/** The commands of a sandbox, alive or not, in order of their start. */
-export function listCommands(log: CommandLog, sandboxId: SandboxId): Command[] {
-  return log
-    .list(sandboxId)
-    .flatMap((record) => (record.commandId === null ? [] : [viewOf(record, record.commandId)]));
-}
-
-/** Throws `not_found`. */
-export function getCommand(log: CommandLog, sandboxId: SandboxId, commandId: string): Command {
-  const record = log.byId(sandboxId, commandId);
-  if (record === undefined) throw new PlatformError("not_found", `Cannot find command "${commandId}"`);
-  return viewOf(record, commandId);
-}
-
-function viewOf(record: CommandRecord, commandId: string): Command {
-  const { actionId, startedAtMs, outcome } = record;
-  return {
-    commandId,
-    actionId,
-    replay: false,
-    state: outcome === null ? "running" : "ended",
-    startedAtMs,
-    outcome,
-  };
 }

@@ -58,10 +58,10 @@ class Collected {
 function withoutCutCharacter(bytes: Buffer): Buffer {
   for (let cut = 0; cut < 4 && cut < bytes.length; cut++) {
     const byte = bytes[bytes.length - 1 - cut] ?? 0;
-    if (byte < 0x80) return cut === 0 ? bytes : bytes.subarray(0, bytes.length - cut);
+    if (byte < 0x80) return bytes;
     if (byte >= 0xc0) {
       const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
-      return cut + 1 === length ? bytes : bytes.subarray(0, bytes.length - 1 - cut);
+      return cut + 1 >= length ? bytes : bytes.subarray(0, bytes.length - 1 - cut);
     }
   }
   return bytes;

@@ -24,7 +24,8 @@ import type { ContainerBackend } from "../backends/container/backend.ts";
 import type { LayerResolver } from "../layers/resolver.ts";
 import type { SandboxRecord } from "../ledger/records.ts";
 import { type AdmissionLimits, type LoadMonitor, refuseCreation } from "./admission.ts";
-import { type Commands, getCommand, listCommands } from "./commands.ts";
+import { getCommand, listCommands } from "./command-views.ts";
+import type { Commands } from "./commands.ts";
 import { LiveSandbox, type LiveSandboxParts, notRunning } from "./live-sandbox.ts";
 import { viewOfRecord } from "./view.ts";
 
