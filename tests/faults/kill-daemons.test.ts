@@ -4,14 +4,15 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { DsecError, type Sandbox } from "@dsec/sdk";
 import { reasonToSkip, startPlatform, type TestPlatform } from "@dsec/testkit";
+import { sized } from "../acceptance/report.ts";
 import { chanceOf } from "./chance.ts";
 import { findInits, findSpawners, killProcess, until } from "./processes.ts";
 
 const skip = reasonToSkip();
-const timeout = 300_000;
+const timeout = 1_200_000;
 const creations = 24;
 const actions = 10;
-const rounds = 3;
+const rounds = sized({ short: 3, full: 8, soak: 80 });
 
 /** A daemon that can be killed, and what brings it back. */
 interface Victim {

@@ -1,5 +1,5 @@
 // Both commands of README.md work from a fresh clone.
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -15,10 +15,17 @@ const insideClone = "DSEC_INSIDE_CLONE";
 const smoke = ["packages/contracts", "packages/sdk", "packages/cli", "tools", "tests/e2e/create.test.ts"];
 
 test("npm start and npm test work from a fresh clone", { skip: whyNot(), timeout: 3_600_000 }, async (t) => {
-  const clone = join(mkdtempSync(join(tmpdir(), "dsec-clone-")), "dsec");
-  t.after(() => rmSync(join(clone, ".."), { recursive: true, force: true }));
+  const folder = mkdtempSync(join(tmpdir(), "dsec-clone-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  // Control runs as another user, who must reach the programs below.
+  chmodSync(folder, 0o755);
+  const clone = join(folder, "dsec");
+  const gitConfig = join(folder, "gitconfig");
+  // The repository may belong to another user than the one who tests it.
+  writeFileSync(gitConfig, "[safe]\n\tdirectory = *\n");
   const cloned = await runProgram(["git", "clone", "--quiet", "--no-hardlinks", repository, clone], {
-    cwd: tmpdir(),
+    cwd: folder,
+    env: { GIT_CONFIG_GLOBAL: gitConfig },
     signal: t.signal,
   });
   await clause("git clone", { limit: { equals: 0 }, measure: () => cloned.exitCode ?? -1 });
@@ -51,6 +58,7 @@ test("npm start and npm test work from a fresh clone", { skip: whyNot(), timeout
 
 function whyNot(): string | false {
   if (process.env[insideClone] !== undefined) return "runs inside the clone that this very test made";
+  if (!existsSync(join(repository, ".git"))) return "this is no git repository";
   if (flag("clone", "true") === "false") return "--clone false";
   return reasonToSkip();
 }

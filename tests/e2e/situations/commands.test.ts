@@ -169,7 +169,10 @@ test("a command of 300 KB runs, or is refused with a reason", { skip, timeout },
   try {
     assert.equal((await sandbox.exec(text)).stdout, "300001\n");
   } catch (error) {
-    assert.ok(error instanceof DsecError && ["invalid_request", "payload_too_large"].includes(error.code), String(error));
+    assert.ok(
+      error instanceof DsecError && ["invalid_request", "payload_too_large"].includes(error.code),
+      String(error),
+    );
     assert.match(error.message, /bytes|long|size/i);
   }
   const whole = await sandbox.exec("bash -s | wc -c", { stdin: text.replace(" | wc -c", "") });
