@@ -22,16 +22,18 @@ export function isSame(pid: number, startTime: number): boolean {
   return startTimeOf(pid) === startTime;
 }
 
-const firstPollMs = 1;
+/** An init ends within milliseconds of its SIGKILL: look often at first, seldom when it takes longer. */
+const eagerPolls = 20;
+const eagerPollMs = 1;
 const pollMsMax = 50;
 
 /**
  * Resolves when the process is gone. Only its parent is told of an end, and after a restart that is not us: so this looks at /proc,
- * at growing intervals of 1 to 50 ms.
+ * each millisecond at first, then at growing intervals of up to 50 ms.
  */
 export async function whenGone(pid: number, startTime: number, signal: AbortSignal): Promise<void> {
-  for (let pauseMs = firstPollMs; isSame(pid, startTime); pauseMs = Math.min(pauseMs * 2, pollMsMax)) {
-    await wait(pauseMs, signal);
+  for (let polls = 1; isSame(pid, startTime); polls += 1) {
+    await wait(polls <= eagerPolls ? eagerPollMs : Math.min(polls - eagerPolls, pollMsMax), signal);
     signal.throwIfAborted();
   }
 }

@@ -9,6 +9,7 @@ import { SpawnerLink } from "../chronus/spawner-link.ts";
 import type { EdgeConfig } from "../config.ts";
 import { detectCgroups } from "../host/cgroup-detection.ts";
 import type { Cgroups } from "../host/cgroups.ts";
+import { spreadSubdirectories } from "../host/ext4.ts";
 import { claimIdBlock, type IdBlock } from "../host/id-blocks.ts";
 import { listInits } from "../host/inits.ts";
 import { readLoad } from "../host/load.ts";
@@ -78,6 +79,7 @@ export async function startNode(
   await mounts.recover();
   const processes = { isSame, whenGone };
   const directories = new Directories(places.data, places.run);
+  await spreadSubdirectories(directories.root, log);
   const backend = new ContainerBackend({
     host: { ids, layers: mounts, directories, cgroups, spawner: link.spawner, processes },
     listInits: () => listInits(cgroups.agentsProcs(), findSpawner(places.run)?.pid),
@@ -187,7 +189,10 @@ function makeLink(
   };
 }
 
-const builtChronus = join(import.meta.dirname, "../../../../native/chronus/target/x86_64-unknown-linux-gnu/release/chronus");
+const builtChronus = join(
+  import.meta.dirname,
+  "../../../../native/chronus/target/x86_64-unknown-linux-gnu/release/chronus",
+);
 
 async function endSpawner(places: NodePlaces): Promise<void> {
   const running = findSpawner(places.run);

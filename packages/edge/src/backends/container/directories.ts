@@ -24,6 +24,11 @@ export class Directories {
     mkdirSync(this.#sockets, { recursive: true, mode: 0o700 });
   }
 
+  /** The directory that holds one directory for each sandbox. */
+  get root(): string {
+    return this.#data;
+  }
+
   paths(id: SandboxId): SandboxPaths {
     const root = join(this.#data, id);
     return {
