@@ -7,10 +7,10 @@ export interface Chance {
   below(min: number, max: number): number;
 }
 
-/** Chance from DSEC_SEED or a new seed, which is printed so that a run can be repeated. */
-export function chanceOf(t: TestContext): Chance {
-  const seed = Number(process.env["DSEC_SEED"] ?? randomInt(2 ** 31));
-  t.diagnostic(`DSEC_SEED=${seed}`);
+/** Chance from the given seed, else from DSEC_SEED, else from a new one. It is printed, so that a run can be repeated. */
+export function chanceOf(t: TestContext, given: string | undefined = process.env["DSEC_SEED"]): Chance {
+  const seed = Number(given ?? randomInt(2 ** 31));
+  t.diagnostic(`seed ${seed}`);
   let state = seed >>> 0;
   const next = (): number => {
     // Mulberry32.

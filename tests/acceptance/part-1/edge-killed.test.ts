@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Command, Sandbox } from "@dsec/sdk";
 import { reasonToSkip, startPlatform } from "@dsec/testkit";
-import { clause } from "../report.ts";
+import { chanceOf } from "../../faults/chance.ts";
+import { clause, flag } from "../report.ts";
 
 const sandboxCount = 20;
 
@@ -18,6 +20,8 @@ test("sandboxes live through kill -9 of the edge", { skip: reasonToSkip(), timeo
   const witnesses = await Promise.all(Array.from({ length: sandboxCount }, startWitness));
   const before = await Promise.all(witnesses.map(readCount));
 
+  const seed = flag("seed", "");
+  await delay(chanceOf(t, seed === "" ? undefined : seed).below(0, 500));
   const killedAt = performance.now();
   await platform.killEdge();
   await platform.restartEdges();
