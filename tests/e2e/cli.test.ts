@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
+import { findLeaks, lookAtHost } from "@dsec/cli";
 import { type CliReport, reasonToSkip, runDsec, startPlatform, type TestPlatform } from "@dsec/testkit";
 
 const skip = reasonToSkip();
@@ -95,6 +98,31 @@ test("dsec status says what runs, up leaves it as it is, doctor shows capabiliti
   assert.match(doctor.stdout, /CAPABILITY/);
 });
 
+for (const moment of ["starting edge", "creating 8 sandboxes", "running 8 attempts"]) {
+  test(`Ctrl-C in dsec job at "${moment}" leaves nothing behind`, { skip }, async () => {
+    const directory = mkdtempSync(join(tmpdir(), "dsec-interrupted-"));
+    const places = { runDir: directory, dataDir: directory, layersDir: platform.places.layersDir };
+    const before = lookAtHost(places);
+    try {
+      let sent = false;
+      const report = await runDsec(["job", "--attempts", "2"], {
+        env: { TMPDIR: directory, DSEC_RUN_DIR: join(directory, "none"), DSEC_LAYERS_DIR: places.layersDir },
+        signal: AbortSignal.timeout(60_000),
+        onOutput: (output, kill) => {
+          if (sent || !output.includes(moment)) return;
+          sent = true;
+          kill("SIGINT");
+        },
+      });
+      assert.equal(report.exitCode, 130, report.stderr);
+      assert.deepEqual(await findLeaks(before, { places, nodeIds: [] }, AbortSignal.timeout(30_000)), []);
+      assert.deepEqual(readdirSync(directory), []);
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
+  });
+}
+
 test("wrong words are wrong usage", { skip }, async () => {
   for (const args of [
     ["nope"],
@@ -107,5 +135,4 @@ test("wrong words are wrong usage", { skip }, async () => {
     assert.equal((await dsec(args)).exitCode, 2, args.join(" "));
   }
   assert.equal((await dsec(["--help"])).exitCode, 0);
-  await delay(0);
 });

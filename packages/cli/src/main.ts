@@ -4,6 +4,11 @@ import { DsecError } from "@dsec/sdk";
 import { type CliCommand, exitCodes, Interruption, print, tell, UsageError } from "./command-line.ts";
 import { commandNames, loadCommand } from "./commands.ts";
 
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  // The reader has seen enough, as `head` has.
+  if (error.code === "EPIPE") process.exit();
+  throw error;
+});
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(words: readonly string[]): Promise<number> {

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "@dsec/contracts";
@@ -13,7 +13,7 @@ import { lookAtHost, saveLook } from "./leaks.ts";
 import { filesOf, type Places } from "./places.ts";
 import { endProcess, isRunning, type ReadyDaemon, startDaemon } from "./processes.ts";
 import { type EdgeState, isWhole, readState, type UpState, writeState } from "./state.ts";
-import { findUnprivilegedUser } from "./unprivileged.ts";
+import { findUnprivilegedUser, giveTree } from "./unprivileged.ts";
 
 export interface StartedPlatform {
   readonly state: UpState;
@@ -107,7 +107,6 @@ class Starter {
     const files = filesOf(places.runDir);
     const dataDir = join(places.dataDir, "control");
     const keyFile = join(dataDir, "admin-key");
-    const user = findUnprivilegedUser([dsecMain, process.execPath]);
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     const config: Partial<ControlConfig> = {
       dataDir,
@@ -116,11 +115,13 @@ class Starter {
       clusterListen: { host: "127.0.0.1", port: portOf(before?.clusterUrl) ?? places.clusterPort },
     };
     writeFileSync(files.controlConfig, JSON.stringify(config), { mode: 0o644 });
-    if (user !== undefined) {
-      chownSync(dataDir, user.uid, user.gid);
-      // Its directory can be reached without read rights above it.
-      chmodSync(places.dataDir, 0o711);
-    }
+    // Whoever control runs as can reach its directory, without read rights above it.
+    chmodSync(places.dataDir, 0o711);
+    const user = findUnprivilegedUser({
+      files: [dsecMain, process.execPath, files.controlConfig],
+      directories: [dataDir],
+    });
+    if (user !== undefined) giveTree(dataDir, user);
     const daemon = await this.#start({
       name: "control",
       configFile: files.controlConfig,

@@ -88,7 +88,10 @@ async function beMember({ join: invitation }: EdgeConfig, path: string, url: str
       "This edge is no member yet: /join is needed in its configuration",
     );
   }
-  if (known !== undefined && invitation.token.includes(`_${fingerprint(known.authority)}_`)) return known;
+  if (known !== undefined && invitation.token.includes(`_${fingerprint(known.authority)}_`)) {
+    // Control may have moved since the edge ran last.
+    return { ...known, controls: [...new Set([invitation.url, ...known.controls])] };
+  }
   return joinControl(
     {
       clusterUrl: invitation.url,
