@@ -31,8 +31,8 @@ dsec edge [--config FILE] [options]
 
 Serves this machine's sandboxes. Ctrl-C (SIGINT) ends it with all its sandboxes and leaves nothing but its data; SIGTERM
 ends the edge alone: sandboxes live on without it and are adopted when it starts again. Lines of JSON on stdout say what
-it does at start, {progress}, and where it serves, {nodeId, url}. The token comes from \`dsec node join-token\`; URL is that
-of control's cluster listener. An edge that has joined before needs neither.
+it does at start, {progress}, and where it serves, {nodeId, url}. The token comes from \`dsec node join-token\`; URL is
+that of control's cluster listener. An edge that has joined before needs neither.
 
   --end             end all sandboxes that an earlier edge left, then this edge
   --config FILE     JSON settings; unknown keys stop the start
