@@ -29,6 +29,8 @@ export const EdgeConfig = Type.Object(
     ),
     /** Build the default base layer, when the store has none, before the edge is ready. */
     ensureDefaultBase: Type.Boolean({ default: true }),
+    /** Read into the page cache of each layer that is mounted, from its beginning: what a sandbox reads first would go with it. */
+    layerReadAheadMib: Type.Integer({ minimum: 0, default: 1_024 }),
     sandboxesMax: Type.Integer({ minimum: 0, default: 3_000 }),
     /** Creations under way at once. */
     creationsMax: Type.Integer({ minimum: 1, default: 64 }),

@@ -25,6 +25,8 @@ export interface LayerMountsOptions {
   readonly paths: (layerId: string) => { readonly meta: string; readonly data: string };
   /** Mounts that stay although no sandbox uses them; beyond, the longest idle goes. */
   readonly idleMountsMax: number;
+  /** Called once for each layer that was newly mounted; not waited for. */
+  readonly mounted?: (layer: LayerManifest) => void;
 }
 
 /**
@@ -85,6 +87,7 @@ export class LayerMounts {
     await expectSize(paths.meta, layer.metaBytes);
     await expectSize(paths.data, layer.dataBytes);
     await this.#options.mounter.mountLayer(layer.id, paths.meta, layer.dataBytes === 0 ? null : paths.data);
+    this.#options.mounted?.(layer);
   }
 
   #release(id: string): void {

@@ -14,6 +14,7 @@ import { claimIdBlock, type IdBlock } from "../host/id-blocks.ts";
 import { listInits } from "../host/inits.ts";
 import { readLoad } from "../host/load.ts";
 import { raiseNodeLimits } from "../host/node-limits.ts";
+import { readIntoPageCache } from "../host/page-cache.ts";
 import { isSame, whenGone } from "../host/process-identity.ts";
 import { findSpawner, killSpawner, startSpawner } from "../host/spawner-process.ts";
 import { ensureDefaultBase } from "../layers/default-base.ts";
@@ -38,6 +39,7 @@ const creationTimeoutMs = 30_000;
 const startTimeoutMs = 60_000;
 const pruneEveryMs = 60_000;
 const orphanDelayMs = 2_000;
+const mib = 1024 * 1024;
 const idleLayersMax = 64;
 /** From this attempt on, a spawner that runs without answering is replaced. */
 const replaceFromAttempt = 3;
@@ -75,6 +77,12 @@ export async function startNode(
     mounter: link.spawner,
     paths: (id) => store.paths(id),
     idleMountsMax: idleLayersMax,
+    mounted: ({ id }) => {
+      const bytesMax = config.layerReadAheadMib * mib;
+      background.run("read a layer ahead", async (signal) =>
+        readIntoPageCache(store.paths(id).data, bytesMax, signal),
+      );
+    },
   });
   await mounts.recover();
   const processes = { isSame, whenGone };
