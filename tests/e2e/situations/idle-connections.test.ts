@@ -13,7 +13,11 @@ const proxyIdleMsMax = 60_000;
 test("130 s of silence survive a proxy that gives up after 60 s", {
   skip:
     reasonToSkip() ||
-    sized<string | false>({ short: `takes ${silentSeconds} s: runs at full length`, full: false, soak: false }),
+    sized<string | false>({
+      short: `takes ${silentSeconds} s: runs at full length`,
+      full: false,
+      soak: false,
+    }),
   timeout: 400_000,
 }, async (t) => {
   await using platform = await startPlatform({ signal: t.signal });
