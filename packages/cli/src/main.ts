@@ -42,12 +42,21 @@ async function runCommand(command: CliCommand, args: readonly string[]): Promise
   try {
     return await command.run({ args, signal: interruption.signal });
   } catch (error) {
-    if (interruption.signal.aborted) return exitCodes.interrupted;
+    if (interruption.signal.aborted) {
+      if (error instanceof SuppressedError) report(`${command.name}, cleaning up`, error.error);
+      return exitCodes.interrupted;
+    }
     return report(command.name, error);
   }
 }
 
 function report(name: string, error: unknown): number {
+  if (error instanceof SuppressedError) {
+    // The command failed, and then the giving back of what it held.
+    const exitCode = report(name, error.suppressed);
+    report(`${name}, cleaning up`, error.error);
+    return exitCode;
+  }
   if (error instanceof UsageError) {
     tell(`dsec ${name}: ${error.message}; \`dsec ${name} --help\` says more`);
     return exitCodes.usage;
