@@ -16,7 +16,8 @@ export async function openPlatform(signal: AbortSignal): Promise<Platform> {
   await using held = new AsyncDisposableStack();
   const client = held.use(new DsecClient());
   const platform = {
-    create: async (stop: AbortSignal) => measured(await client.sandboxes.create({}, { signal: stop })),
+    create: async (stop: AbortSignal) =>
+      measured(await client.sandboxes.create({ cpuCores: 2 }, { signal: stop })),
   };
   await using first = await platform.create(signal);
   await first.runTrue(signal);

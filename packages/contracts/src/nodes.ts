@@ -71,6 +71,8 @@ export const Heartbeat = Type.Object(
     bootId: Type.String({ minLength: 8, maxLength: 64 }),
     sequence: Type.Integer({ minimum: 0 }),
     url: Type.String({ pattern: "^https?://", maxLength: 512 }),
+    /** A unix socket with the same API, for control instances on the edge's own machine. */
+    localSocket: Type.Optional(Type.String({ pattern: "^/", maxLength: 107 })),
     load: NodeLoad,
     backends: Type.Array(Backend, { maxItems: 4 }),
     capabilities: Type.Array(Capability, { maxItems: 64 }),
@@ -112,3 +114,8 @@ export type JoinToken = Static<typeof JoinToken>;
 /** Answer of the edge's `GET /v1/idempotency/{key}`: the sandbox made under the key, with the digest of its request. */
 export const IdempotencyRecord = Type.Object({ requestDigest: Type.String(), sandbox: Sandbox }, strict);
 export type IdempotencyRecord = Static<typeof IdempotencyRecord>;
+
+/** File name of an edge's local socket: control takes no other, and only one that root owns. */
+export function localSocketName(nodeId: string): string {
+  return `edge-${nodeId}.sock`;
+}

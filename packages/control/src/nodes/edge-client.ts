@@ -41,23 +41,34 @@ const connectTimeoutMs = 2_000;
 /** One output message of the event stream, or the end of a command. */
 const eventBytesMax = 128 * 1024;
 
-/** One edge, over mutual TLS, with a pool of kept connections. */
+/** Where an edge serves: `url` over mutual TLS, or `socketPath` when it is on this machine. */
+export interface EdgeAddress {
+  readonly nodeId: string;
+  readonly url: string;
+  readonly socketPath?: string;
+}
+
+/** One edge, over mutual TLS or its local socket, with a pool of kept connections. */
 export class EdgeClient implements AsyncDisposable {
   readonly #pool: Pool;
-  readonly #url: string;
+  readonly #address: EdgeAddress;
   readonly #tls: ReturnType<typeof tlsOptions>;
   readonly #signer: ClaimSigner;
 
-  constructor(nodeId: string, url: string, identity: ClientIdentity, signer: ClaimSigner) {
+  constructor(address: EdgeAddress, identity: ClientIdentity, signer: ClaimSigner) {
+    const { nodeId, url, socketPath } = address;
     this.#signer = signer;
-    this.#url = url;
+    this.#address = address;
     this.#tls = tlsOptions(nodeId, identity);
-    this.#pool = new Pool(url, {
+    this.#pool = new Pool(socketPath === undefined ? url : "http://edge", {
       connections: connectionsMax,
       pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { ...this.#tls, timeout: connectTimeoutMs },
+      connect: {
+        ...(socketPath === undefined ? this.#tls : { socketPath }),
+        timeout: connectTimeoutMs,
+      },
     });
   }
 
@@ -104,7 +115,9 @@ export class EdgeClient implements AsyncDisposable {
 
   /** A connection of the edge's event stream, as this principal. The caller ends it. */
   openEventStream(principal: Principal): WebSocket {
-    return new WebSocket(`${this.#url.replace(/^http/, "ws")}${routes.eventStream.path}`, {
+    const { url, socketPath } = this.#address;
+    const server = socketPath === undefined ? url.replace(/^http/, "ws") : `ws+unix:${socketPath}:`;
+    return new WebSocket(`${server}${routes.eventStream.path}`, {
       ...this.#tls,
       headers: {
         [claimHeader]: this.#signer.header(claimOf(principal)),
@@ -144,5 +157,11 @@ function errorOf(text: string): PlatformError {
 
 function isRefused(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
-  return code === "ECONNREFUSED" || code === "EHOSTUNREACH" || code === "ENETUNREACH" || code === "EHOSTDOWN";
+  return (
+    code === "ECONNREFUSED" ||
+    code === "EHOSTUNREACH" ||
+    code === "ENETUNREACH" ||
+    code === "EHOSTDOWN" ||
+    code === "ENOENT"
+  );
 }

@@ -57,6 +57,11 @@ export class NodeWatcher {
     return node?.heartbeat?.url ?? node?.stored.url;
   }
 
+  /** Where the node's edge serves instances on its own machine, as it says. */
+  localSocketOf(id: string): string | undefined {
+    return this.#nodes.get(id)?.heartbeat?.localSocket;
+  }
+
   /** A node that was never heard counts its silence from the start of this instance. */
   healthOf(id: string): NodeHealth {
     const node = this.#nodes.get(id);

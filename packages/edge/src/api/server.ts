@@ -15,9 +15,9 @@ export interface TlsMaterial {
   readonly authority: string;
 }
 
-/** The edge's API over mutual TLS; the caller listens and closes. Every route but health and metrics needs a claim. */
-export async function createEdgeServer(context: EdgeContext, tls: TlsMaterial): Promise<FastifyInstance> {
-  const app = createHttpServer({ log: context.log, tls });
+/** The edge's API, over mutual TLS when given its material; the caller listens and closes. Every route but health and metrics needs a claim. */
+export async function createEdgeServer(context: EdgeContext, tls?: TlsMaterial): Promise<FastifyInstance> {
+  const app = createHttpServer({ log: context.log, ...(tls === undefined ? {} : { tls }) });
   app.addHook("onResponse", (request, reply, done) => {
     context.metrics.answered(request.routeOptions.url ?? "none", reply.statusCode, reply.elapsedTime);
     done();

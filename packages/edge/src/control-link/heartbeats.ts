@@ -16,6 +16,8 @@ export interface HeartbeatOptions {
   readonly membership: Membership;
   /** Where control reaches this edge now. */
   readonly url: string;
+  /** Where control instances on this machine reach it. */
+  readonly localSocket: string;
   readonly backends: readonly Backend[];
   readonly capabilities: readonly Capability[];
   readonly load: () => NodeLoad;
@@ -49,12 +51,13 @@ export class Heartbeats implements AsyncDisposable {
 
   #beat(signal: AbortSignal): void {
     this.#sequence += 1;
-    const { membership, url, backends, capabilities, load } = this.#options;
+    const { membership, url, localSocket, backends, capabilities, load } = this.#options;
     const heartbeat: Heartbeat = {
       nodeId: membership.nodeId,
       bootId: this.#bootId,
       sequence: this.#sequence,
       url,
+      localSocket,
       load: load(),
       backends: [...backends],
       capabilities: [...capabilities],

@@ -1,11 +1,13 @@
 import { createPublicKey } from "node:crypto";
 import { once } from "node:events";
+import { chmodSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { type Backend, type Capability, isNodeId, PlatformError } from "@dsec/contracts";
+import { type Backend, type Capability, isNodeId, localSocketName, PlatformError } from "@dsec/contracts";
 import { ClaimVerifier, createLog, fingerprint, type Log } from "@dsec/kit";
+import type { EdgeContext } from "../api/context.ts";
 import { EdgeMetrics } from "../api/metrics.ts";
 import { createEdgeServer } from "../api/server.ts";
 import type { EdgeConfig } from "../config.ts";
@@ -53,11 +55,13 @@ export async function startEdge(
   const { nodeId } = membership;
   if (!isNodeId(nodeId)) throw new Error(`control gave the malformed node id "${nodeId}"`);
   const node = held.use(await startNode(config, nodeId, { log, progress, signal }));
-  await serve(held, { config, node, membership, log, port });
+  const localSocket = join(config.runDir, localSocketName(nodeId));
+  await serve(held, { config, node, membership, log, port, localSocket });
   const heartbeats = held.use(
     new Heartbeats({
       membership,
       url,
+      localSocket,
       backends,
       capabilities,
       load: () => node.sandboxes.load,
@@ -114,29 +118,35 @@ async function serve(
     readonly membership: Membership;
     readonly log: Log;
     readonly port: number;
+    readonly localSocket: string;
   },
 ): Promise<void> {
   const { node, membership, log } = parts;
-  const app = await createEdgeServer(
-    {
-      sandboxes: node.sandboxes,
-      layers: {
-        list: async () => node.layers.list(),
-        importDirectory: async ({ kind, name, source }, signal) =>
-          node.layers.importDirectory(
-            { kind, name, directory: source.directory, provenance: "imported from a directory" },
-            (step) => log.info({ step }, "layer import"),
-            signal,
-          ),
-      },
-      verifier: new ClaimVerifier(createPublicKey(membership.claimKey)),
-      metrics: new EdgeMetrics(() => node.sandboxes.counts()),
-      log,
+  const context: EdgeContext = {
+    sandboxes: node.sandboxes,
+    layers: {
+      list: async () => node.layers.list(),
+      importDirectory: async ({ kind, name, source }, signal) =>
+        node.layers.importDirectory(
+          { kind, name, directory: source.directory, provenance: "imported from a directory" },
+          (step) => log.info({ step }, "layer import"),
+          signal,
+        ),
     },
-    { key: membership.privateKey, cert: membership.certificate, authority: membership.authority },
-  );
+    verifier: new ClaimVerifier(createPublicKey(membership.claimKey)),
+    metrics: new EdgeMetrics(() => node.sandboxes.counts()),
+    log,
+  };
+  const tls = { key: membership.privateKey, cert: membership.certificate, authority: membership.authority };
+  const app = await createEdgeServer(context, tls);
   held.defer(async () => app.close());
   await app.listen({ host: parts.config.listen.host, port: parts.port });
+  const local = await createEdgeServer(context);
+  held.defer(async () => local.close());
+  rmSync(parts.localSocket, { force: true }); // Of an edge that was killed.
+  await local.listen({ path: parts.localSocket });
+  // Whoever connects needs control's signature for every call all the same.
+  chmodSync(parts.localSocket, 0o666);
 }
 
 /** A port that is free now: control must know the address before the certificate exists that is served there. */
