@@ -1,9 +1,10 @@
-import { chownSync, mkdirSync } from "node:fs";
+import { chownSync, mkdirSync, readdirSync, rmdirSync, unlinkSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { runProgram } from "./process.ts";
 
 const removeTimeoutMs = 600_000;
+const fewEntries = 64;
 
 /** The writable part of a sandbox's root, as absolute paths. */
 export interface Upper {
@@ -25,8 +26,12 @@ export function createUpper(directory: string, idBase: number): Upper {
   return { upper, work };
 }
 
-/** Removes the directory of a sandbox with everything in it, whoever owns it; links are never followed. */
+/**
+ * Removes the directory of a sandbox with everything in it, whoever owns it; links are never followed. All processes of the sandbox are gone, so that nothing
+ * changes meanwhile. A few entries, which is all that most sandboxes leave, go at once: a tenth of the work of a removal in the background.
+ */
 export async function removeUpper(directory: string): Promise<void> {
+  if (removedAtOnce(directory)) return;
   try {
     await rm(directory, { recursive: true, force: true, maxRetries: 3 });
   } catch (error) {
@@ -36,4 +41,26 @@ export async function removeUpper(directory: string): Promise<void> {
       signal: AbortSignal.timeout(removeTimeoutMs),
     });
   }
+}
+
+function removedAtOnce(directory: string): boolean {
+  try {
+    return removeFew(directory, { left: fewEntries });
+  } catch {
+    // Too deep a path, or a file system that is busy: what follows tries harder, and reports.
+    return false;
+  }
+}
+
+/** Removes depth first, as long as entries are left to remove; false when there were more. */
+function removeFew(directory: string, budget: { left: number }): boolean {
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    if (budget.left === 0) return false;
+    budget.left -= 1;
+    const path = join(directory, entry.name);
+    if (!entry.isDirectory()) unlinkSync(path);
+    else if (!removeFew(path, budget)) return false;
+  }
+  rmdirSync(directory);
+  return true;
 }
