@@ -107,10 +107,12 @@ export class Subscription {
   }
 
   #take(stream: 1 | 2, bytes: Buffer): void {
-    // A copy: the received bytes are a view of a buffer that is used again.
-    this.#waiting.push({ stream, offset: this.#offsets[stream], bytes: Buffer.from(bytes) });
+    this.#waiting.push({ stream, offset: this.#offsets[stream], bytes });
     this.#offsets[stream] += bytes.length;
     this.#flush();
+    // The received bytes are a view of a buffer that is used again: what goes out now needs no copy, what waits does.
+    const left = this.#waiting.pop();
+    if (left !== undefined) this.#waiting.push({ ...left, bytes: Buffer.from(left.bytes) });
   }
 
   #flush(): void {
