@@ -12,19 +12,13 @@ interface ForbiddenText {
 
 // The patterns are written so that they do not match themselves.
 const forbidden: readonly ForbiddenText[] = [
-  { pattern: /(?<![\w.}*])\/(?:work|shared)\/[a-z.]/, reason: "a path of one developer's machine" },
-  { pattern: /(?<![\w.}])\/home\/(?!user\b|agent\b)[a-z]/, reason: "a path of one developer's machine" },
   {
-    pattern: /\b(?:registry\.npmjs|registry\.yarnpkg|static\.crates|index\.crates|files\.pythonhosted)\.\w+/,
+    pattern: /(?<![\w.}])\/(?:home|Users)\/(?!user\b|agent\b)[a-z]/,
+    reason: "a path of one developer's machine",
+  },
+  {
+    pattern: /https?:\/\/(?:registry|index|static|files|deb|security|snapshot)\.[\w.-]+/,
     reason: "a registry's host name; the machine's own settings name it",
-  },
-  {
-    pattern: /\b(?:PITFALLS|FIELD-NOTES|MODELS\.md|SPEC\.md|SPEC,)/,
-    reason: "a document that is not in the repository; say what it says",
-  },
-  {
-    pattern: /\b(?:deb|security|snapshot)\.debian\.org/,
-    reason: "a registry's host name; use the host's own sources",
   },
   {
     pattern: /(?:\/\/|\*|#).*\b(?:TODO|FIXME|XXX)\b(?! \(#\d+\))/,
@@ -60,11 +54,9 @@ test("no tracked text names a developer's machine, a registry or unnumbered work
 });
 
 for (const line of [
-  "cd /work/main",
   'const home = "/home/alice";',
-  "from registry.npmjs.org",
-  "deb http://deb.debian.org/debian",
-  "as PITFALLS B2 says",
+  "from https://registry.example.org",
+  "deb http://deb.example.org/debian",
   "// TODO later",
   "// oxlint-disable-next-line no-console",
 ]) {
@@ -74,11 +66,10 @@ for (const line of [
 }
 
 for (const line of [
-  "upper/work/index",
   "/home/user/project",
   "// TODO (#12): say more",
   "// oxlint-disable-next-line no-console -- the only output",
-  "`${dir}/work/x`",
+  "`${directory}/home/x`",
 ]) {
   test(`findForbiddenText() lets "${line}" pass`, () => {
     assert.deepEqual(findForbiddenText(new Map([["a.ts", line]])), []);
